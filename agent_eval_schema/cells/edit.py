@@ -14,11 +14,11 @@ from agent_eval_schema.cells.notes import is_hidden, without_notes
 from agent_eval_schema.text import jsontext
 
 
-def with_cells(batch: pa.RecordBatch, column: str, values: dict[int, Any], nests: bool) -> pa.RecordBatch:
+def with_cells(batch: pa.RecordBatch, column: str, values: dict[int, Any], can_hold_objects: bool) -> pa.RecordBatch:
     """The batch with other values in some cells of a column: as JSON texts, if its type cannot contain them."""
     at = batch.schema.get_field_index(column)
     field = batch.schema.field(at)
-    array = None if is_json_column(field) else _replaced(batch.column(at), values, nests)
+    array = None if is_json_column(field) else _replaced(batch.column(at), values, can_hold_objects)
     if array is not None:
         return batch.set_column(at, pa.field(column, array.type), array)
     batch = with_json(batch, column)
@@ -26,20 +26,20 @@ def with_cells(batch: pa.RecordBatch, column: str, values: dict[int, Any], nests
     return batch.set_column(at, batch.schema.field(at), _spliced(batch.column(at), texts))
 
 
-def with_edits(batch: pa.RecordBatch, cells: Mapping[str, dict[int, Any]], nests: bool) -> pa.RecordBatch:
+def with_edits(batch: pa.RecordBatch, cells: Mapping[str, dict[int, Any]], can_hold_objects: bool) -> pa.RecordBatch:
     """The batch with other values in cells of several columns, some of which it may lack."""
     for column, values in cells.items():
         if column not in batch.schema.names:
             absent = pa.field(column, pa.string(), metadata=JSON_CELLS)
             batch = batch.append_column(absent, pa.nulls(batch.num_rows, pa.string()))
-        batch = with_cells(batch, column, values, nests)
+        batch = with_cells(batch, column, values, can_hold_objects)
     return batch
 
 
-def _replaced(array: pa.Array, values: dict[int, Any], nests: bool) -> pa.Array | None:
+def _replaced(array: pa.Array, values: dict[int, Any], can_hold_objects: bool) -> pa.Array | None:
     """The array with other values, or None if its type cannot hold them."""
     if is_text(simplified(array).type):
-        if nests and not all(v is None or isinstance(v, str) for v in values.values()):
+        if can_hold_objects and not all(v is None or isinstance(v, str) for v in values.values()):
             return None
         texts = {i: v if v is None or isinstance(v, str) else jsontext.write_exactly(v) for i, v in values.items()}
         try:

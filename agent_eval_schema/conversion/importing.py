@@ -282,7 +282,9 @@ def import_eval_set(
     names = _recognized(source, known)
     counts: dict[str, int] = {}
     read = open_source(source, "data", without_preferred(names))
-    cleaned = with_changed_cells(read, partial(_cleaned, nests=read.nests, counts=counts), _CLEANED)
+    cleaned = with_changed_cells(
+        read, partial(_cleaned, can_hold_objects=read.can_hold_objects, counts=counts), _CLEANED
+    )
     both, absent = _with_both(cleaned), dict(counts)
     if preferred := preferred_in(names):
         cleaned = with_preferred(cleaned, preferred)
@@ -352,7 +354,7 @@ def _undecided(both: int, names: Mapping[str, str]) -> UndecidedError:
     return UndecidedError(message, {called[name]: {name: PREFERRED} for name in _TRUTHS})
 
 
-def _cleaned(batch: pa.RecordBatch, nests: bool, counts: dict[str, int]) -> pa.RecordBatch:
+def _cleaned(batch: pa.RecordBatch, can_hold_objects: bool, counts: dict[str, int]) -> pa.RecordBatch:
     """The batch without placeholders of ground truth, and with numbers as text."""
     cells: dict[str, dict[int, Any]] = {}
     for name in _CLEANED:
@@ -366,7 +368,7 @@ def _cleaned(batch: pa.RecordBatch, nests: bool, counts: dict[str, int]) -> pa.R
                 if written is not value:
                     cells.setdefault(name, {})[row] = written
                     counts[name] = counts.get(name, 0) + 1
-    return with_edits(batch, cells, nests)
+    return with_edits(batch, cells, can_hold_objects)
 
 
 def _written(value: Any) -> Any:

@@ -79,7 +79,7 @@ class Losses:
         self.refused = 0
         self._keep, self._kind = keep, kind
         self.log = LossLog()
-        self._target, self._plan = target, replace(plan, columns=True, nests=True)
+        self._target, self._plan = target, replace(plan, columns=True, can_hold_objects=True)
         self._unread = UnreadValues(self._plan)
         self.masks: Counter[tuple[int, int]] = Counter()
 
@@ -102,7 +102,11 @@ class Losses:
             for column, value in row.items():  # the columns that are passed through; the keys of a document are none
                 is_known = column in COLUMNS or column in (*BESIDE, "eval_set_id")
                 is_absent = value is None or value != value  # NaN, which a frame has where there is no number
-                is_lost = not is_known and not is_absent and value not in (came.get(column), came.get(apart(column)))
+                is_lost = (
+                    not is_known
+                    and not is_absent
+                    and value not in (came.get(column), came.get(passed_through_name(column)))
+                )
                 is_named = is_lost and (
                     self._is_edited(column, value, came.get(column))
                     or _differs_in_numbers(row, value, came.get(column))
@@ -216,7 +220,7 @@ class Losses:
         lossy = {column or code for column, code in self.log.fields}
         return lost_metrics(self.masks, lossy, self._plan.outputs, systems)
 
-    def settle(self) -> LossLog:
+    def flush(self) -> LossLog:
         """All losses; `issues` has those of the rows since, in the order in which they were found."""
         self.log.extend(self.issues)
         self.issues = []
@@ -227,7 +231,7 @@ class Losses:
         place = {POSITION: row, "request_id": None}
         self.add(conversion.NOT_READ, place, column_of(path), f"{describe(value)} has no column", path)
 
-    def left_out(self, rows: Sequence[int], kind: str) -> None:
+    def add_excluded(self, rows: Sequence[int], kind: str) -> None:
         """Note the rows (or evaluations, or turns) that are invalid."""
         for row in rows:
             place = {POSITION: row, "request_id": None}
@@ -280,7 +284,7 @@ PREFIX = "passed_through."
 """The prefix for a column that is passed through a format in which its name has another meaning."""
 
 
-def apart(name: str) -> str:
+def passed_through_name(name: str) -> str:
     """The name of a column that is passed through, apart from those that the target reads."""
     return PREFIX + name
 

@@ -78,7 +78,7 @@ def convert_frame(source: Source, target: str, on_invalid: OnInvalid = "drop") -
         report = _report(source, plan)
         first = losses.where(f"code = '{LEFT_OUT.code}'").orderBy("row").limit(NAMED).collect()
         raise InvalidEvalSetError(report, refused_rows(refused, first) if report.ok else "")
-    if overall := list(work.losses.settle()):  # of columns as a whole
+    if overall := list(work.losses.flush()):  # of columns as a whole
         cells = [tuple(_cells(issue).values()) for issue in overall]
         losses = losses.unionByName(source.data.sparkSession.createDataFrame(cells, ddl(LOSS)))
     if any(find_format(target).one_kind) and choice.kind is None:
@@ -219,7 +219,7 @@ def _losses(choice: Choice, part: Part) -> pa.Table:
     work = choice.work(part)
     for _ in work.written(texts=find_writer(choice.target).texts):
         pass
-    found = [issue for issue in work.losses.settle() if issue.row is not None]  # of columns: see `convert_frame`
+    found = [issue for issue in work.losses.flush() if issue.row is not None]  # of columns: see `convert_frame`
     return pa.Table.from_pylist(list(map(_cells, found)), LOSS)
 
 

@@ -26,8 +26,8 @@ from agent_eval_schema.conversion.losses import (
     SOURCE,
     TAKEN,
     Losses,
-    apart,
     is_default,
+    passed_through_name,
     unread_fields,
 )
 from agent_eval_schema.formats.ces.golden_writer import golden_csv_text
@@ -172,7 +172,7 @@ class Work:
         if both := report.counts.get(PREFERRED_TRUTH.code):
             message = f"{plural(both, 'row')} with two kinds of ground truth: the preferred one is kept"
             self.losses.add(conversion.NOT_READ, {POSITION: None, "request_id": None}, None, message)
-        losses = self.losses.settle()
+        losses = self.losses.flush()
         unsayable = losses.codes[conversion.SCENARIO.code] + losses.codes[conversion.NO_EVALUATION.code]
         unsayable += self.losses.refused if self._evaluations is None else 0
         names = report.format, self._target
@@ -197,7 +197,7 @@ class Work:
             and (kind := kind_of_most(self._run.plan.format, self._target, self._after())) is not None
         ):
             raise MixedKinds(kind)
-        losses = self.losses.settle()
+        losses = self.losses.flush()
         if self._on_invalid == "raise" and (count := losses.codes[conversion.LEFT_OUT.code]):
             first = (loss for loss in losses if loss.code == conversion.LEFT_OUT.code)
             raise InvalidEvalSetError(report := Report(self._run), refused_rows(count, first) if report.ok else "")
@@ -211,7 +211,7 @@ class Work:
         import pandas as pd
 
         if self._evaluations is not None and self._target in ces_turns.CES_FORMATS:
-            self.losses.left_out([e.row for e in self._evaluations if not e.valid], "evaluation")
+            self.losses.add_excluded([e.row for e in self._evaluations if not e.valid], "evaluation")
             kept = [e for e in self._evaluations if e.valid]
             written = [e.evaluation for e in kept]
             if self._target == ces_turns.CSV:
@@ -255,7 +255,7 @@ class Work:
         are found if the rows are read back to `compare` them."""
         for rows in self._canonical_parts():
             written = self._written(rows, in_cells, texts, compare)
-            self.losses.settle()
+            self.losses.flush()
             yield written
 
     def batches(
@@ -281,7 +281,7 @@ class Work:
                     added = [(*pair, count) for pair, count in (self.losses.masks - masks).items()]
                     outcome = Outcome(self.losses.issues, added, self._names, self.losses.refused - refused)
                     parts.commit(number, source, batch, packed_outcome(outcome))
-            self.losses.settle()
+            self.losses.flush()
             if batch.num_rows:
                 yield batch
         self.finish()
@@ -357,9 +357,9 @@ class Work:
         if column not in self._names:
             unfolds = is_unfolded((*self._own, own)) and not is_unfolded(tuple(self._own))
             is_apart = own in self._reads or column in self._of_both or unfolds
-            self._names[column] = apart(own) if is_apart else own
+            self._names[column] = name = passed_through_name(own) if is_apart else own
             if is_apart:
-                message = f"{self._target} reads a column of this name; it is passed through as `{visible(apart(own))}`"
+                message = f"{self._target} reads a column of this name; it is passed through as `{visible(name)}`"
                 self.losses.add(conversion.RENAMED, {POSITION: None, "request_id": None}, own, message)
         return self._names[column]
 
@@ -376,7 +376,7 @@ class Work:
             rows = to_rows(canonical)
             valid = np.asarray(verdict(checked, "valid")).astype(bool)
             positions = self._run.positions(start, len(rows)).tolist()
-            self.losses.left_out([positions[i] for i in np.flatnonzero(~valid)], "row")
+            self.losses.add_excluded([positions[i] for i in np.flatnonzero(~valid)], "row")
             passed = {*canonical.schema.names}.difference(COLUMNS) | {"trace"}  # a trace is passed on unchanged
             sources = [{n: v for n, v in row.items() if n not in passed} for row in native_rows(batch)]
             taken = [taken_from_trace(bits) for bits in verdict(checked, "derived").to_pylist()]
@@ -434,7 +434,7 @@ class Work:
     def _rows_of_evaluations(self, evaluations: Sequence[ces_turns.CesEvaluation]) -> Iterator[list[dict[str, Any]]]:
         for evaluation, rows in zip(evaluations, ces_turns.rows_of_each(evaluations), strict=True):
             if not evaluation.valid:
-                self.losses.left_out([evaluation.row], "evaluation")
+                self.losses.add_excluded([evaluation.row], "evaluation")
                 continue
             for path, value in unread_fields(evaluation):
                 self.losses.unread(evaluation.row, path, value)
@@ -444,7 +444,7 @@ class Work:
             found = zip(report.iter_rows(), masks, report.valid_mask.tolist(), strict=True)
             beside = {POSITION: evaluation.row, REPORTED: codes}
             kept = [{**row, **beside, PRESENCE: mask} for row, mask, valid in found if valid]
-            self.losses.left_out([evaluation.row] * (report.row_count - len(kept)), "turn")
+            self.losses.add_excluded([evaluation.row] * (report.row_count - len(kept)), "turn")
             yield kept
 
 

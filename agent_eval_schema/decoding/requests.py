@@ -39,20 +39,22 @@ _RULES: dict[tuple[str, str], Rule] = {
 }
 
 
-def decode_requests(cells: Cells, nests: bool, log: IssueLog, plain: Sequence[bool] = ()) -> Values | TextColumn:
+def decode_requests(
+    cells: Cells, can_hold_objects: bool, log: IssueLog, plain: Sequence[bool] = ()
+) -> Values | TextColumn:
     """The requests of a batch: a str is one user message, a list is the messages; None absent, FAILED unreadable.
     `plain` has the text cells that `is_plain_chat` accepts."""
     if cells.json:
         values: Values = [
             None
             if text is None
-            else (not cells.deep and _plain_chat(text)) or _value(jsontext.parse(text), row, nests, log)
+            else (not cells.deep and _plain_chat(text)) or _value(jsontext.parse(text), row, can_hold_objects, log)
             for row, text in enumerate(cells.texts)
         ]
     elif texts := TextColumn.of(cells):
         return texts
     else:
-        values = _in_texts(cells, nests, log, plain)
+        values = _in_texts(cells, can_hold_objects, log, plain)
     if cells.nul:
         for row, text in enumerate(cells.texts):
             if text is not None and ("\0" in text or (cells.json and jsontext.escapes_nul(text))):
@@ -60,10 +62,10 @@ def decode_requests(cells: Cells, nests: bool, log: IssueLog, plain: Sequence[bo
     return values
 
 
-def _in_texts(cells: Cells, nests: bool, log: IssueLog, plain: Sequence[bool]) -> Values:
+def _in_texts(cells: Cells, can_hold_objects: bool, log: IssueLog, plain: Sequence[bool]) -> Values:
     """The requests in cells that contain text. The texts themselves are only made if some cell is not a plain chat."""
     suspects, chats = cells.suspects(), dict[int, Messages]()
-    if cells.array is not None and suspects and not nests and not cells.deep:
+    if cells.array is not None and suspects and not can_hold_objects and not cells.deep:
         views = text_views(cells.array)
         for row in suspects:
             found = Chat(views[row]) if plain and plain[row] else _plain_chat(views[row])
@@ -73,7 +75,7 @@ def _in_texts(cells: Cells, nests: bool, log: IssueLog, plain: Sequence[bool]) -
             return [chats.get(row) for row in range(len(views))]
     values: Values = list(cells.texts)
     for row in suspects:
-        values[row] = chats[row] if row in chats else _text(values[row], row, nests, log)
+        values[row] = chats[row] if row in chats else _text(values[row], row, can_hold_objects, log)
     return values
 
 
@@ -207,7 +209,7 @@ def last_question(cell: Any) -> str | None:
     return last_user_text(messages) if messages else None
 
 
-def _text(text: str, row: int, nests: bool, log: IssueLog) -> Any:
+def _text(text: str, row: int, can_hold_objects: bool, log: IssueLog) -> Any:
     """A text cell: the message of a user, unless it is a request object written as JSON."""
     stripped = text.strip()
     if not stripped:
@@ -223,10 +225,10 @@ def _text(text: str, row: int, nests: bool, log: IssueLog) -> Any:
             return FAILED
         return text
     if is_request(value):
-        if nests and isinstance(value, dict):
+        if can_hold_objects and isinstance(value, dict):
             message = f"expected text or an object, got {describe(value)} as text"
             log.add(requests.JSON_TEXT_REQUEST, row, "request", message)
-        return _value(value, row, nests, log)
+        return _value(value, row, can_hold_objects, log)
     if isinstance(value, dict):
         log.add(requests.LOOKS_LIKE_JSON, row, "request", f"used as the user message: JSON of {describe(value)}")
     return text
@@ -245,9 +247,9 @@ def is_request(value: Any) -> bool:
     return _is_chat(value)
 
 
-def _value(value: Any, row: int, nests: bool, log: IssueLog) -> Any:
+def _value(value: Any, row: int, can_hold_objects: bool, log: IssueLog) -> Any:
     if isinstance(value, str):
-        return _text(value, row, nests, log)
+        return _text(value, row, can_hold_objects, log)
     if isinstance(value, jsontext.Malformed):
         log.add(value.rule, row, "request", value.message)
         return FAILED

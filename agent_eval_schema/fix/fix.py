@@ -85,7 +85,7 @@ class FixedSource(Struct, frozen=True):
             batches=lambda: (batch for batch, _ in self.batches()),
             columns=self.original.columns and tuple(self.renames.get(name, name) for name in self.original.columns),
             shares=None,
-            fixed=True,
+            differs_from_file=True,
             renamed=tuple(self.renames.items()),
         )
 
@@ -112,7 +112,7 @@ class FixedSource(Struct, frozen=True):
                 for column, value in {fix.column: fix.after, **dict.fromkeys(fix.emptied)}.items():
                     cells.setdefault(column, {})[fix.row - start] = value
                 notes.setdefault(fix.row - start, []).append(_note(fix))
-            yield with_notes(with_edits(batch, cells, self.plan.nests), notes), fixes
+            yield with_notes(with_edits(batch, cells, self.plan.can_hold_objects), notes), fixes
             start += batch.num_rows
 
     def unfixed(self, batch: pa.RecordBatch, start: int) -> Iterator[Unfixed]:
@@ -279,7 +279,7 @@ class Unfixed(Struct, frozen=True):
 
 
 def _reason(row: pa.RecordBatch, column: str, code: str, notes: list[dict[str, Any]], plan: Plan) -> str:
-    value = read_exactly(read_cells(row, column), 0, column, plan.nests)
+    value = read_exactly(read_cells(row, column), 0, column, plan.can_hold_objects)
     if value is None or isinstance(value, jsontext.Malformed):
         return "the cell cannot be written again without loss"
     tries = tries_of(column, value)
@@ -287,7 +287,7 @@ def _reason(row: pa.RecordBatch, column: str, code: str, notes: list[dict[str, A
         known = "; ".join(fix.effect.what for fix in FIXES_OF[column] if code in fix.effect.codes)
         return f"no fix has exactly one interpretation ({known})"
     attempt = tries[-1]
-    fixed = check_batch(with_cells(row, attempt.column, {0: attempt.value}, plan.nests), plan)
+    fixed = check_batch(with_cells(row, attempt.column, {0: attempt.value}, plan.can_hold_objects), plan)
     left = [n for n in verdict(fixed, "issues").to_pylist()[0] or () if RULES[n["code"]].severity is not Severity.INFO]
     noted = [(n["code"], n["path"]) for n in notes]
     new = [n for n in left if (n["code"], n["path"]) not in noted] or [n for n in left if n["column"] == attempt.column]
@@ -325,7 +325,7 @@ def fixes_of_batches(source: Source, plan: Plan) -> Callable[[pa.RecordBatch], p
 
 
 def _fixed_batch(plan: Plan, codes: frozenset[str], batch: pa.RecordBatch) -> pa.RecordBatch:
-    fixed = FixedSource(Source("spark", lambda: iter([batch]), lambda _: None, nests=False), plan, codes)
+    fixed = FixedSource(Source("spark", lambda: iter([batch]), lambda _: None, can_hold_objects=False), plan, codes)
     return next(fixed_batch for fixed_batch, _ in fixed.batches())
 
 
@@ -354,7 +354,7 @@ Check = Callable[[FixedSource], Report]
 def with_columns_renamed(fixed: FixedSource, check: Check) -> FixedSource:
     """The fixes with as many columns renamed as it helps, one after the other, and why the others are not."""
     # in a table the first batch has all columns, in a list of objects any batch may have more
-    some = fixed.original.batches() if fixed.original.vary else islice(fixed.original.batches(), 1)
+    some = fixed.original.batches() if fixed.original.ragged else islice(fixed.original.batches(), 1)
     names = tuple(dict.fromkeys(f.name for batch in some for f in batch.schema if not is_hidden(f)))
     near = misspelled_columns(names)
     claims: dict[str, list[str]] = {}

@@ -175,7 +175,7 @@ def _rows_to_fix(batch: pa.RecordBatch, checked: pa.RecordBatch, plan: Plan, cod
                 continue
             if found & codes & CODES_OF.get(column, frozenset()):
                 cells = read[column] if column in read else read.setdefault(column, read_cells(batch, column))
-                value = read_exactly(cells, row.at, column, plan.nests)
+                value = read_exactly(cells, row.at, column, plan.can_hold_objects)
                 if value is not None and not isinstance(value, jsontext.Malformed):
                     row.original[column] = row.cells[column] = value
         if row.cells:
@@ -189,14 +189,14 @@ def twins_in(batch: pa.RecordBatch) -> dict[str, tuple[str, np.ndarray[Any, Any]
     return {right: (wrong, filled_rows(batch, wrong)) for wrong, right in misspelled.items()}
 
 
-def read_exactly(cells: Cells | None, row: int, column: str, nests: bool) -> Any:
+def read_exactly(cells: Cells | None, row: int, column: str, can_hold_objects: bool) -> Any:
     """The value of a cell if it can be written again without loss, else a `Malformed`; None if there is none. A cell
     that is text because its column cannot contain an object is parsed as the object."""
     text = cells.texts[row] if cells is not None else None
     if cells is None or text is None:
         return None
     value = jsontext.parse_exactly(text) if cells.json else text
-    return opened_json_text(value) if not cells.json and not nests and column in _OPENED else value
+    return opened_json_text(value) if not cells.json and not can_hold_objects and column in _OPENED else value
 
 
 _OPENED = frozenset(name for fix in FIXES if fix.apply is opened_json_text for name in fix.columns)
@@ -232,7 +232,7 @@ def _checked(batch: pa.RecordBatch, rows: list[_Row], tries: list[Try], plan: Pl
             cells.setdefault(column, {})[i] = row.cells[column]
         cells.setdefault(attempt.column, {})[i] = attempt.value
     for column, values in cells.items():
-        trial = with_cells(trial, column, values, plan.nests)
+        trial = with_cells(trial, column, values, plan.can_hold_objects)
     return check_batch(trial, plan)
 
 

@@ -78,9 +78,9 @@ def with_names(source: Source, columns: Mapping[str, str], *, all_of_them: bool 
         return source
     source = _shown(source, [move.column for move in moves if move.name not in _NUMBERS])
     touched = {name for move in moves for name in (move.column, move.name)}
-    vary = source.vary or any(move.steps for move in moves)  # what stays of a column may be in some rows only
+    ragged = source.ragged or any(move.steps for move in moves)  # what stays of a column may be in some rows only
     change = partial(_renamed, moves=moves)
-    return with_changed_cells(source, change, touched, columns=None, in_order=True, vary=vary)
+    return with_changed_cells(source, change, touched, columns=None, in_order=True, ragged=ragged)
 
 
 _NUMBERS = columns_of(Count, float, bool)
@@ -133,11 +133,13 @@ def without_preferred(columns: Mapping[str, str]) -> dict[str, str]:
 def with_preferred(source: Source, name: str) -> Source:
     """The source whose rows with two kinds of ground truth keep the one, each with an issue."""
     return with_changed_cells(
-        source, partial(_preferring, name=name, nests=source.nests), (*_OTHER_TRUTH, "expectations")
+        source,
+        partial(_preferring, name=name, can_hold_objects=source.can_hold_objects),
+        (*_OTHER_TRUTH, "expectations"),
     )
 
 
-def _preferring(batch: pa.RecordBatch, name: str, nests: bool) -> pa.RecordBatch:
+def _preferring(batch: pa.RecordBatch, name: str, can_hold_objects: bool) -> pa.RecordBatch:
     names = batch.schema.names
     found = {n: native(batch, names.index(n)) for n in (*_OTHER_TRUTH, "expectations") if n in names}
     cells, notes = dict[str, dict[int, Any]](), Notes()
@@ -153,7 +155,7 @@ def _preferring(batch: pa.RecordBatch, name: str, nests: bool) -> pa.RecordBatch
             column, value = ("expectations", rest) if truths is inner else (other, None)
             cells.setdefault(column, {})[row] = value
             notes[row] = [Finding(PREFERRED_TRUTH, f"dropped, as the row has `{_OTHER_TRUTH[other]}`", other)]
-    return with_notes(with_edits(batch, cells, nests), notes)
+    return with_notes(with_edits(batch, cells, can_hold_objects), notes)
 
 
 def _is_written(truth: Any) -> bool:

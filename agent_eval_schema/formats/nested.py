@@ -88,7 +88,7 @@ def _nesting_of(source: Source, may_be_alone: bool) -> Nested | None:
 
 def require_one_format(source: Source, path: str) -> None:
     """Raise EvalSetError if the rows that were made of documents would not be read as rows where they are written."""
-    if not source.nests or _nesting_of(source, may_be_alone=False) is None:
+    if not source.can_hold_objects or _nesting_of(source, may_be_alone=False) is None:
         return
     if _count(source) != _count(expand_rows(source)):  # rows of some formats are documents of one row
         raise EvalSetError(

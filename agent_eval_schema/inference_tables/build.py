@@ -110,7 +110,9 @@ class EmbeddedBuild(EvalSetBuild["pd.DataFrame"]):
         else:
             self._work.commit_batches("rows.arrow", large())
             batches = partial(self._work.batches, "rows.arrow")  # without this build: a circle would keep the folder
-            self._rows = Source("arrow", batches, lambda mask: frame_of(rows_where(batches(), mask)), nests=False)
+            self._rows = Source(
+                "arrow", batches, lambda mask: frame_of(rows_where(batches(), mask)), can_hold_objects=False
+            )
         self._run.builder.finish()
         self._run.source = msgspec.structs.replace(self._rows, remarks=self._run.source.remarks)
 
@@ -370,7 +372,7 @@ def table_columns(source: Source, table: Any, options: BuildOptions) -> list[str
     if first is None:  # data in memory without rows has columns all the same
         return [str(n) for n in getattr(table, "column_names", getattr(table, "columns", ()))]
     names = column_names(first.schema)
-    if source.vary:
+    if source.ragged:
         naming = (options.where, options.stratify, options.balance_by, options.columns)
         try:
             if options.format == "auto":

@@ -51,7 +51,7 @@ def from_arrow(table: pa.Table, back: Callable[[pa.Table], Any]) -> Source:
         lambda mask: back(filtered(table, mask)),
         columns=tuple(table.schema.names),
         metadata=table.schema.metadata,
-        nests=False,
+        can_hold_objects=False,
         repeated_columns=repeated(table.schema.names),
         read_share=lambda rows: rows / max(len(table), 1),
     )

@@ -53,7 +53,7 @@ def open_delta(name: str) -> Source:
         name=version,
         path=version,
         columns=tuple(field.name for field in table.schema().fields),
-        nests=False,
+        can_hold_objects=False,
         read_share=position.share,
         stored_bytes=sum(n or 0 for n in files["size_bytes"].to_pylist()),
     )

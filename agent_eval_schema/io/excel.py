@@ -49,7 +49,7 @@ def _source_of(sheet: Sheet, name: str, texts: frozenset[str]) -> Source:
         from_pandas(_with_texts(sheet, texts)),
         name=name,
         remarks=above_header(sheet.above),
-        nests=False,
+        can_hold_objects=False,
         lines=lambda rows: {row: sheet.lines[row] for row in rows},
         as_text=lambda names: _source_of(sheet, name, texts.union(names)),
         sheet=sheet.place,

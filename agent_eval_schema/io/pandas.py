@@ -157,9 +157,9 @@ def with_new_rows(source: Source, batches: Callable[[], Iterator[pa.RecordBatch]
         source,
         batches=batches,
         take=lambda mask: frame_of(rows_where(batches(), mask)),
-        nests=True,
+        can_hold_objects=True,
         in_order=True,
-        vary=True,
+        ragged=True,
         # the number, the places and the columns of its own rows
         **dict.fromkeys(
             ("shares", "lines", "original", "index", "read_share", "remote", "columns", "file_of", "as_text", "sheet")

@@ -80,8 +80,8 @@ class Batches:
     in a row does not depend on the rows that share its batch.
     """
 
-    def __init__(self, read: Callable[[], Iterator[pa.RecordBatch]], vary: bool, names: Sequence[str] = ()) -> None:
-        self._read, self._vary, self._names = read, vary, names if vary else ()
+    def __init__(self, read: Callable[[], Iterator[pa.RecordBatch]], ragged: bool, names: Sequence[str] = ()) -> None:
+        self._read, self._ragged, self._names = read, ragged, names if ragged else ()
         self._head: list[pa.RecordBatch] | None = None
         self._fields: list[pa.Field] | None = None
         self._rest: Iterator[pa.RecordBatch] = iter(())
@@ -116,12 +116,12 @@ class Batches:
         rows = size = 0
         for batch in rest:
             head.append(batch)
-            if not self._vary:
+            if not self._ragged:
                 break
             rows, size = rows + batch.num_rows, size + batch.nbytes
             if rows >= HEAD_ROWS or size >= BATCH_BYTES:
                 break
-        fields = [field for batch in head for field in batch.schema if self._vary and not is_hidden(field)]
+        fields = [field for batch in head for field in batch.schema if self._ragged and not is_hidden(field)]
         others = [pa.field(name, pa.string()) for name in self._names]
         first = {field.name: field for field in reversed([*fields, *others])}
         self._fields = [first[name] for name in dict.fromkeys(field.name for field in [*fields, *others])]
@@ -185,12 +185,12 @@ class Source(Struct, frozen=True):  # numpydoc ignore=PR01
     path: str | None = None  # of the local file (of a URL: of its copy)
     columns: tuple[str, ...] | None = None  # None if they are not known before the rows are read
     metadata: Mapping[bytes, bytes] | None = None  # of an Arrow schema
-    nests: bool = True  # whether a cell can hold an object, so that an object as a string is reported
+    can_hold_objects: bool = True  # whether a cell can hold an object, so that an object as a string is reported
     repeated_columns: tuple[str, ...] = ()
     original: Callable[[str], Any] | None = None  # a column of data in memory with its original cells
     index: Any = None  # of a DataFrame
     shares: Callable[[Share], Iterator[tuple[int, pa.RecordBatch]]] | None = None  # of a file with parts above batches
-    fixed: bool = False  # the batches differ from the file, so one process reads them
+    differs_from_file: bool = False  # the batches differ from the file, so one process reads them
     renamed: tuple[tuple[str, str], ...] = ()  # by a fix
     lines: Callable[[Iterable[int]], dict[int, int]] | None = None  # of the file on which rows begin
     as_text: Callable[[Collection[str]], Source] | None = None  # with numbers of these columns as a sheet shows them
@@ -199,7 +199,7 @@ class Source(Struct, frozen=True):  # numpydoc ignore=PR01
     stored_bytes: int | None = None  # of a table of several files
     remote: Remote | None = None  # the cluster that has the rows; they are validated there
     in_order: bool = False  # a batch depends on those before it, so one process reads all rows
-    vary: bool | None = None  # whether each row can have columns of its own (None: of a list and of JSON files)
+    ragged: bool | None = None  # whether each row can have columns of its own (None: of a list and of JSON files)
     remarks: tuple[Finding, ...] = ()  # issues of the data as a whole
     turns_apart: bool = False  # the rows are turns of conversations, which are written as rows
     state: FileState | None = None  # of the file when it was opened
@@ -207,8 +207,8 @@ class Source(Struct, frozen=True):  # numpydoc ignore=PR01
     file_of: Callable[[int], str | None] | None = None  # the file of a row, of a folder or glob
 
     def __post_init__(self) -> None:
-        if self.vary is None:
-            force_setattr(self, "vary", self.kind in ("list", "jsonl", "json"))
+        if self.ragged is None:
+            force_setattr(self, "ragged", self.kind in ("list", "jsonl", "json"))
         if not isinstance(read := self.batches, Batches):
             name, state = self.name or "", self.state  # not `self`: a cycle would keep what the source has open
 
@@ -216,7 +216,7 @@ class Source(Struct, frozen=True):  # numpydoc ignore=PR01
                 yield from split_batches(read(), BATCH_BYTES, CUT_BYTES)
                 require_uncut(name, state)
 
-            force_setattr(self, "batches", Batches(all_of, bool(self.vary), self.columns or ()))
+            force_setattr(self, "batches", Batches(all_of, bool(self.ragged), self.columns or ()))
 
     def __repr__(self) -> str:
         return f"<Source: {self.name or self.kind}>"
@@ -305,12 +305,12 @@ class Share(Struct):
 
 
 def schema_of(
-    source: Source, read: Callable[[pa.RecordBatch], pa.RecordBatch] | None = None, vary: bool = False
+    source: Source, read: Callable[[pa.RecordBatch], pa.RecordBatch] | None = None, ragged: bool = False
 ) -> pa.Schema:
-    """The columns of a source in Arrow (as `read` makes them, perhaps others of each batch: `vary`); varying rows and
+    """The columns of a source in Arrow (as `read` makes them, perhaps others of each batch: `ragged`); varying rows and
     Python objects are read through."""
     batches = source.batches() if read is None else map(read, source.batches())
-    some = batches if vary or source.vary or source.kind == "pandas" else islice(batches, 1)
+    some = batches if ragged or source.ragged or source.kind == "pandas" else islice(batches, 1)
     schemas = [pa.schema([f.remove_metadata() for f in b.schema if not is_hidden(f)]) for b in some]
     schema = pa.unify_schemas(schemas, promote_options="permissive") if schemas else pa.schema([])
     return schema.with_metadata(CANONICAL if source.is_canonical() else None)

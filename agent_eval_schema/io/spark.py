@@ -46,7 +46,7 @@ def spark_source(df: DataFrame) -> Source:
         batches=there.batches,
         take=there.take,
         columns=tuple(df.columns),
-        nests=False,
+        can_hold_objects=False,
         repeated_columns=repeated(df.columns),
         remote=there,
     )

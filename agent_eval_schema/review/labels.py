@@ -203,7 +203,7 @@ def _edited(batch: pa.RecordBatch, edits: Mapping[int, Mapping[str, Any]], plan:
     for row, values in edits.items():
         for column, value in values.items():
             cells.setdefault(column, {})[row] = None if value is REMOVED else value
-    return with_edits(batch, cells, plan.nests)
+    return with_edits(batch, cells, plan.can_hold_objects)
 
 
 def taken(batch: pa.RecordBatch, rows: Sequence[int]) -> pa.RecordBatch:

@@ -41,7 +41,7 @@ def write_dataset(
         for batch in reviewing.batches():
             own = rows[start : start + batch.num_rows]
             cells = {at: sources[row] for at, row in enumerate(own) if row in sources}
-            yield with_edits(batch, {SOURCE: cells}, reviewed.plan.nests)
+            yield with_edits(batch, {SOURCE: cells}, reviewed.plan.can_hold_objects)
             start += batch.num_rows
 
     source = reviewing.source

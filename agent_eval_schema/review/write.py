@@ -98,7 +98,7 @@ class Reviewing:
             batches=self.batches,
             columns=self._reviewed.source.columns and (*names, *added),
             shares=None,
-            fixed=True,
+            differs_from_file=True,
             lines=None,
         )
 
@@ -107,7 +107,7 @@ class Reviewing:
         reviewed = self._reviewed
         if reviewed.is_document:
             return diff_eval_sets(reviewed.original, self._document.data)
-        before = replace(reviewed.source, batches=lambda: iter(reviewed.batches), shares=None, fixed=True)
+        before = replace(reviewed.source, batches=lambda: iter(reviewed.batches), shares=None, differs_from_file=True)
         return diff_eval_sets(before, self.source)
 
     def changes(self) -> pd.DataFrame:
@@ -121,7 +121,7 @@ class Reviewing:
             rows += [start + at for at in own]
             before += [taken(batch, own)] if own or not before else []
             after += [taken(applied.batch, own)] if own or not after else []
-        old = replace(reviewed.source, batches=lambda: iter(before), shares=None, fixed=True, lines=None)
+        old = replace(reviewed.source, batches=lambda: iter(before), shares=None, differs_from_file=True, lines=None)
         with _advising():
             found = diff_eval_sets(old, replace(self.source, batches=lambda: iter(after))).changed
         return found.assign(old_row=[rows[row] for row in found["old_row"]])

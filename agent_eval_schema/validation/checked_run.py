@@ -271,7 +271,7 @@ class CheckedRun:
         """The checked batches. Unless the number of processes was given, this one is alone until what the first batches
         took shows that the rest is worth the start of others."""
         source, plan = self.source, self._first
-        path = None if source.fixed or source.in_order else source.path
+        path = None if source.differs_from_file or source.in_order else source.path
         share = Share(0, workers) if self._jobs else Share(0, workers, 0, sys.maxsize)
         units = _read_ahead(units_of(source, share) if path is not None else enumerate(source.batches()))
         if not self._jobs:
@@ -336,7 +336,7 @@ class CheckedRun:
         """The columns of the data under their canonical names, as its format reads it."""
         read = find_format(self.plan.format).read
         # a format adds columns for the rows that contain more than its fields read: any batch may have others
-        return schema_of(self.source, read, vary=read is not identity)
+        return schema_of(self.source, read, ragged=read is not identity)
 
     @property
     def schema(self) -> pa.Schema:

@@ -127,7 +127,8 @@ def _texts(rows: Rows, name: str) -> list[bytes | None]:
     at = rows.batch.schema.get_field_index(name)
     if at >= 0 and rows.format != "mlflow" and is_json_column(rows.batch.schema.field(at)):
         return [
-            None if v is None else _of_json(bytes(v), rows.nests) for v in text_views(simplified(rows.batch.column(at)))
+            None if v is None else _of_json(bytes(v), rows.can_hold_objects)
+            for v in text_views(simplified(rows.batch.column(at)))
         ]
     cells = read_cells(rows.batch, name)
     return [None] * rows.size if cells is None else [_json_text(text, cells.json, rows, name) for text in cells.texts]
@@ -142,16 +143,16 @@ def _json_text(text: str | None, is_json: bool, rows: Rows, name: str) -> bytes 
     if text == "null":
         return None
     if is_json:
-        return _of_json(text.encode(), rows.nests)
-    if rows.nests and text[:1] == '"':  # a list or a DataFrame holds a string as such
+        return _of_json(text.encode(), rows.can_hold_objects)
+    if rows.can_hold_objects and text[:1] == '"':  # a list or a DataFrame holds a string as such
         return jsontext.encode(text)
     value = value_of_cell(text, False)
     return jsontext.encode(jsontext.listed(text) if isinstance(value, jsontext.Malformed) else value)
 
 
-def _of_json(text: bytes, nests: bool) -> bytes | None:
-    """The JSON text of a JSON cell; a string may be JSON text itself, unless `nests` and it is of a string."""
-    if not text.startswith(b'"') or (nests and text.startswith(b'"\\"')):
+def _of_json(text: bytes, can_hold_objects: bool) -> bytes | None:
+    """The JSON text of a JSON cell; a string may be JSON text itself, unless objects can be there and it is of one."""
+    if not text.startswith(b'"') or (can_hold_objects and text.startswith(b'"\\"')):
         return None if text == b"null" else text
     value = value_of_cell(text.decode(), True)
     return text if isinstance(value, jsontext.Malformed) else jsontext.encode(value)

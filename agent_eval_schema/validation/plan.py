@@ -19,7 +19,7 @@ from agent_eval_schema.validation.chosen_rules import chosen
 class Plan(Struct, frozen=True):
     """How a dataset is validated: names only, so that it can be pickled.
 
-    These describe the data: `nests` (a cell can hold an object), `without_null` (the file cannot contain null, which a
+    These describe the data: `can_hold_objects` (a cell does), `without_null` (the file cannot contain null, which a
     word may represent: CSV), `origins` (the places of our columns, where they have other names), `suggested` (the
     names that unknown columns may be meant to have), `unread` (what else may have ground truth), `then` (what changes
     under those names), `named` (columns are read under other names), `preferred` (the ground truth that a row with two
@@ -39,7 +39,7 @@ class Plan(Struct, frozen=True):
 
     format: str
     outputs: str
-    nests: bool
+    can_hold_objects: bool
     codes: frozenset[str]
     columns: bool = False
     reason: str = ""
@@ -99,7 +99,7 @@ def make_plan(source: Source, *, complete: bool = False, labeled: bool = False) 
     return Plan(
         found_format,
         outputs,
-        source.nests,
+        source.can_hold_objects,
         codes,
         reason=reason,
         values=values,

@@ -37,7 +37,7 @@ class Rows:
         self.form = NORMALIZED if plan.normalized else find_format(plan.format)
         self.complete, self.requires_outputs = plan.complete, plan.requires_outputs
         self.instead_of_request = plan.instead_of_request
-        self.nests = plan.nests
+        self.can_hold_objects = plan.can_hold_objects
         self.without_null = plan.without_null
         self.beside_traces, self.figures, self.labeled = plan.beside_traces, plan.figures, plan.labeled
         self.columns_of_traces = plan.columns and not plan.beside_traces

@@ -37,7 +37,7 @@ def summarized(run: CheckedRun) -> ReportSummary:
     return ReportSummary(
         name=run.source.name,
         call=run.call,
-        is_fixed=run.source.fixed,
+        is_fixed=run.source.differs_from_file,
         suggested=plan.suggested,
         format=plan.format,
         format_reason=plan.reason,

@@ -387,7 +387,9 @@ class PartRun(CheckedRun):
     def __init__(self, part: Part, plan: Plan) -> None:
         batch = part.batch
         names = tuple(batch.schema.names)
-        super().__init__(Source("spark", lambda: iter([batch]), lambda _: batch, columns=names, nests=False), plan)
+        super().__init__(
+            Source("spark", lambda: iter([batch]), lambda _: batch, columns=names, can_hold_objects=False), plan
+        )
         self._part = part
 
     def positions(self, start: int, size: int) -> np.ndarray[Any, Any]:

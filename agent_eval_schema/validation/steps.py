@@ -118,7 +118,7 @@ Decoded = DecodedColumn | list[Any]
 
 
 _DECODERS: dict[str, Callable[[str, Cells, Rows], Decoded]] = {
-    "request": lambda _, cells, rows: decode_requests(cells, rows.nests, rows.log, rows.plain),
+    "request": lambda _, cells, rows: decode_requests(cells, rows.can_hold_objects, rows.log, rows.plain),
     "response": lambda _, cells, rows: decode_response(cells, rows.log),
     **dict.fromkeys(TEXT_COLUMNS, lambda name, cells, rows: decode_text(name, cells, rows.log)),
     "retrieved_context": lambda name, cells, rows: decode_column(

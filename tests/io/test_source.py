@@ -35,7 +35,7 @@ def test_a_head_is_read_once_and_is_part_of_the_next_reading() -> None:
         opened.append(len(opened))
         yield from (pa.RecordBatch.from_pydict({"a": [i]}) for i in range(3))
 
-    batches = Batches(read, vary=False)
+    batches = Batches(read, ragged=False)
     first = batches.head()
     assert first is not None
     assert first.to_pydict() == {"a": [0]}

@@ -99,7 +99,7 @@ _Chunk = tuple[pa.RecordBatch, list[str], list[Fields], list[int] | None]
 
 
 def _chunks(source: Source, header: list[str]) -> Iterator[_Chunk]:
-    if source.kind == "csv" and source.path is not None and not source.fixed:
+    if source.kind == "csv" and source.path is not None and not source.differs_from_file:
         for names, records in csv_chunks(source.path):
             rows: list[Fields] = [None if record_problem(names, record) else record.fields for record in records]
             yield csv_batch(names, records), names, rows, [record.line for record in records]

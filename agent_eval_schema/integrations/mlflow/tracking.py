@@ -131,7 +131,7 @@ def traces_from_store(
     are = "is" if len(excluded) == 1 else "are"
     message = f"{plural(len(excluded), 'trace')} that an evaluation logged {are} excluded"
     remarks = (Finding(EVALUATION_TRACE, message),) if excluded else ()
-    return Source("tracking store", batches, take, nests=False, remarks=remarks)
+    return Source("tracking store", batches, take, can_hold_objects=False, remarks=remarks)
 
 
 def _pages(
