@@ -17,7 +17,6 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property, partial
-from itertools import islice
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
@@ -453,11 +452,11 @@ def _stream(
 
 
 def _read_ahead(items: Iterable[T]) -> Iterator[T]:
-    """The items, in order; the next one is read while this one is checked, if there are more than one."""
-    source = iter(items)
-    ahead = deque(islice(source, 2))
+    """The items, in order; the next one is read while this one is checked, never in this thread: in one that writes a
+    Delta table, none can be read."""
     with ThreadPoolExecutor(1) as reader:
-        while ahead:
-            coming = [reader.submit(next, source, None)] if len(ahead) > 1 else []
-            yield ahead.popleft()
-            ahead.extend(item for future in coming if (item := future.result()) is not None)
+        source = iter(items)
+        coming = reader.submit(next, source, None)
+        while (item := coming.result()) is not None:
+            coming = reader.submit(next, source, None)
+            yield item
