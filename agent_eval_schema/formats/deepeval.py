@@ -36,6 +36,7 @@ from agent_eval_schema.formats.shapes import (
     write_texts,
 )
 from agent_eval_schema.issues import Finding
+from agent_eval_schema.rules.columns import FORBIDDEN_COLUMN
 from agent_eval_schema.rules.tools import MISSING_TOOL_NAME
 from agent_eval_schema.text.describe import describe
 from agent_eval_schema.text.jsontext import listed, structured
@@ -191,6 +192,13 @@ def _lone_names(source: Row) -> Iterator[Finding]:
                 yield Finding(MISSING_TOOL_NAME, message, name, f"{name}[{i}]", 'Write each tool as `{"name": "..."}`.')
 
 
+def _rejected_expectations(source: Row) -> Iterator[Finding]:
+    wanted = structured(source.get("expectations"))
+    if wanted is not None and not (isinstance(wanted, dict) and wanted.keys() <= _EXPECTATIONS):
+        message = f"expected an object with {', '.join(sorted(_EXPECTATIONS))} alone, got {describe(wanted)}"
+        yield Finding(FORBIDDEN_COLUMN, message, "expectations", hint="Write other keys into `additional_metadata`.")
+
+
 def cases_of_run(run: Row) -> Iterator[tuple[dict[str, Any], tuple[()]]]:
     for name in CASES:
         cases = structured(run.get(name))
@@ -250,7 +258,11 @@ DEEPEVAL = Format(
     places={"custom_expected": "expectations"},
     keeps_originals=False,
     inspect_row=lambda source: chain(
-        _python_lists(source), _lone_arguments(source), _lone_names(source), _inspect_kinds(source)
+        _python_lists(source),
+        _lone_arguments(source),
+        _lone_names(source),
+        _inspect_kinds(source),
+        _rejected_expectations(source),
     ),
     inspected=(*CONVERSATION, *dropped_of("deepeval", _GOLDEN), *dropped_of("deepeval", _SPOKEN)),
     outputs=("response", "trace", "retrieved_context", "predicted_trajectory"),

@@ -277,7 +277,7 @@ NOT_FINITE = Page(JSON).info(
 FORBIDDEN_COLUMN = Page("https://ai.pydantic.dev/evals/", no_example="The rule concerns a key of a document.").error(
     "AE184 forbidden-column",
     "The platform rejects the whole file for a key that it does not know.",
-    why="The class of Pydantic Evals forbids extra keys of a dataset and of its cases.",
+    why="Pydantic Evals forbids extra keys of a dataset and of its cases, DeepEval those in `expectations`.",
     hint="Put the value into `metadata`.",
 )
 

@@ -55,10 +55,12 @@ REJECTED: list[tuple[dict[str, Any], str]] = [
     ({"input": [{"role": "user", "content": [{"type": "input_text", "text": "Hi"}]}], "target": "x"}, "content[0]"),
     ({"user_input": [{"type": "human", "content": [{"type": "text", "text": "Hi"}]}], "reference": "x"}, "input[0]"),
     ({"user_input": [{"type": "human", "content": "Hi"}, {"type": "tool", "content": "4"}]}, "input[1]"),
+    ({"input": "Hi", "actual_output": "Hello", "expectations": {"must": ["x"], "else": 1}}, "expectations"),
+    ({"input": "Hi", "actual_output": "Hello", "expectations": [{"note": "x"}]}, "expectations"),
 ]
 
 
 @pytest.mark.parametrize(("row", "path"), REJECTED)
-def test_a_message_that_the_class_rejects_is_an_error(row: dict[str, Any], path: str) -> None:
-    (issue,) = [issue for issue in validate_eval_set([row]).iter_issues() if issue.code == "AE241"]
+def test_what_the_class_rejects_is_an_error(row: dict[str, Any], path: str) -> None:
+    (issue,) = [issue for issue in validate_eval_set([row]).iter_issues() if issue.code in ("AE241", "AE184")]
     assert str(issue.path).endswith(path)
