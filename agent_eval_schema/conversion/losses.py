@@ -18,6 +18,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice, zip_longest
+from numbers import Integral, Number
 from typing import Any, Literal, TypeAlias
 from uuid import uuid4
 
@@ -383,24 +384,41 @@ def _shape(row: SourceRow) -> bytes:
     """What the reading of a row may depend on: its keys, the types of its values, the words that may be a role or a
     type, and of a number its sign, its fraction and a single digit (a label); not which text it has in a place."""
     try:
-        text = _NUMBER.sub(_kind_of_number, msgspec.json.encode(row, enc_hook=repr).decode())
-    except (ValueError, TypeError, OverflowError, RecursionError):  # not JSON: a shape of its own
+        return hashlib.blake2b(msgspec.json.encode(_form(row)), digest_size=16).digest()
+    except (ValueError, TypeError, ArithmeticError, RecursionError):  # a shape of its own
         return uuid4().bytes
-    return hashlib.blake2b(repr(_TEXT.split(text)).encode(), digest_size=16).digest()
 
 
-def _kind_of_number(number: re.Match[str]) -> str:
+def _form(value: Any) -> Any:
+    kind = value.__class__
+    if kind is str:
+        if not _COUNTS.fullmatch(value):
+            return _TEXT
+        return _NUMBER.sub(lambda number: _kind_of_number(_parsed(number[0])), value) if value[1:] else value
+    if kind is dict:
+        return [[key, _form(inner)] for key, inner in value.items()]
+    if kind is list or kind is tuple:
+        return list(map(_form, value))
+    if value is None or kind is bool:
+        return value
+    return _kind_of_number(value) if isinstance(value, Number) else kind.__name__
+
+
+def _parsed(digits: str) -> float:
+    return int(digits) if digits.lstrip("-").isdecimal() else float(digits)
+
+
+def _kind_of_number(number: Any) -> str:
     """What of a number its reading may depend on: 0.0 is no relevant label, and 0.7 no count."""
-    value = float(number[0])
-    whole = int(abs(value)) if abs(value) < 10 else "00"
-    fraction = "" if number[0].lstrip("-").isdecimal() else ".5" if value % 1 else ".0"
-    return f"{'-' if value < 0 else ''}{whole}{fraction}"
+    whole = int(abs(number)) if abs(number) < 10 else "00"
+    fraction = "" if isinstance(number, Integral) else ".5" if number % 1 else ".0"
+    return f"{'-' if number < 0 else ''}{whole}{fraction}"
 
 
-_STRING = r'"[^"\\]*(?:\\.[^"\\]*)*"'
-_WORD = r'"(?:[^\d\s"\\/]{0,32}|\d(?:\.0)?)"'
-_TEXT = re.compile(rf'({_WORD}(?!:)|{_STRING}(?=:)|(?="\W){_STRING})|{_STRING}')
-"""A string in a JSON text; in the group if it counts: a word, digit or key, and what begins with another character."""
+_TEXT = 0
+"""In the place of a text that does not count."""
+_COUNTS = re.compile(r'[^\d\s"\\/\x00-\x1f]{0,32}|\d(?:\.0)?|\W.*', re.DOTALL)
+"""A text that counts: a word, a digit, and what begins with another character."""
 _NUMBER = re.compile(r"(?<=[:,\[])-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?(?=[,\]}])")
 
 

@@ -1,12 +1,14 @@
 """What does not come through a conversion is named, and what comes through keeps its meaning."""
 
+import datetime
+import decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agent_eval_schema import convert_eval_set, validate_eval_set
-from agent_eval_schema.conversion.losses import PRESENCE, REPORTED, Losses, _missing
+from agent_eval_schema.conversion.losses import PRESENCE, REPORTED, Losses, _missing, _shape
 from agent_eval_schema.conversion.work import plan_of
 from agent_eval_schema.formats.format import POSITION, Written
 from agent_eval_schema.formats.names import TARGETS
@@ -233,3 +235,19 @@ def test_what_the_rules_of_the_target_report_of_its_rows_is_a_loss(target: Any) 
         report = validate_eval_set(made.data, format=target, outputs="generated")
         serious = {i.code for i in report.issues.itertuples() if i.severity != "info"}
         assert serious <= {*validate_eval_set([row], outputs="generated").counts, *made.losses["code"]}
+
+
+def test_the_shape_of_a_row_has_what_its_reading_may_depend_on() -> None:
+    """Words, kinds of numbers and keys, in JSON text, too; not which text or moment is in a place."""
+
+    def shape(value: Any) -> bytes:
+        return _shape({"a": value})
+
+    now = datetime.datetime(2026, 11, 28, tzinfo=datetime.timezone.utc)
+    alike = [("The long text", "Another one"), (12, 99), ('{"a":12}', '{"a":99}'), (now, now.replace(day=1))]
+    alike.append((decimal.Decimal("1.5"), decimal.Decimal("1.7")))
+    assert all(shape(one) == shape(other) for one, other in alike)
+    apart = [("user", "tool"), (1, 1.0), (1.0, 1.5), (7, 8), (-1, 1), (True, 1), (None, ""), ('{"a":1}', '{"a":1.0}')]
+    apart += [({"k": "some text"}, {"l": "some text"}), ("The long text", "[ ] long text")]
+    assert all(shape(one) != shape(other) for one, other in apart)
+    assert shape(float("nan")) == shape(float("nan"))
