@@ -20,14 +20,23 @@ NAMES = {
 }
 
 
-@pytest.fixture(scope="module", params=NAMES)
-def tables(request: pytest.FixtureRequest, spark: Any) -> tuple[Any, pa.Table, list[str]]:
+def of_names(kind: str) -> pa.Table:
+    names = ["request_id", "request", "response", *NAMES[kind]]
+    cells = [[f"{name[:9]} {i % 3}" for name in names] for i in range(4)]  # the last row has the ID of the first
+    return pa.table(dict(zip(names, map(list, zip(*cells, strict=True)), strict=True)))
+
+
+def on_spark(spark: Any, table: pa.Table) -> Any:
     from pyspark.sql.types import StringType, StructField, StructType
 
-    names = ["request_id", "request", "response", *NAMES[request.param]]
-    cells = [[f"{name[:9]} {i % 3}" for name in names] for i in range(4)]  # the last row has the ID of the first
-    table = pa.table(dict(zip(names, map(list, zip(*cells, strict=True)), strict=True)))
-    return spark.createDataFrame(cells, StructType([StructField(name, StringType()) for name in names])), table, names
+    schema = StructType([StructField(name, StringType()) for name in table.column_names])
+    return spark.createDataFrame([list(row.values()) for row in table.to_pylist()], schema)
+
+
+@pytest.fixture(scope="module", params=NAMES)
+def tables(request: pytest.FixtureRequest, spark: Any) -> tuple[Any, pa.Table, list[str]]:
+    table = of_names(request.param)
+    return on_spark(spark, table), table, table.column_names
 
 
 def test_the_verdict(tables: tuple[Any, pa.Table, list[str]]) -> None:

