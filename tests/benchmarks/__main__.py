@@ -277,7 +277,7 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help=f"write the table into {against.PAGE.name}")
     given = parser.parse_args()
     names = ("pyarrow", "msgspec", "orjson", "pandas", "mlflow")
-    packages = ", ".join(f"{name} {version(name)}" for name in names)
+    packages = ", ".join(f"{name.replace('mlflow', 'MLflow')} {version(name)}" for name in names)
     where = f"Python {platform.python_version()}, {packages}, {os.cpu_count()} cores"
     print(where)
     if given.against is not None:

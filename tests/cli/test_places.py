@@ -111,8 +111,8 @@ def _plain(text: str, given: str, folder: Path) -> object:
         return _PLACE.sub(" ", " ".join(text.split()))
 
 
-_PLACE = re.compile(r" (?:\S+\.jsonl|IN):\d+ | part-\d\.\w+: ")
-"""The file and the line of a row, which not every place has."""
+_PLACE = re.compile(r" (?:\S+\.jsonl|IN):\d+ | part-\d\.\w+: | - After: .*? (?=#### )")
+"""The file and the line of a row, and the name and the date of a file, which not every place has."""
 
 
 def _without_names(value: object) -> object:
