@@ -178,6 +178,7 @@ class TestInBrowser:
 
     def test_a_row_shows_turns_its_issues_at_their_place_and_its_fix(self, broken: Any) -> None:
         broken.locator("#rowlist a", has_text="5").first.click()
+        broken.wait_for_selector("#row .turn")
         turn, expected, answer = broken.locator("#row .turn").all()
         assert turn.inner_text().startswith(
             "usr\n\nWhich form do I need for parental leave?\n\nAE206 request.messages[0].role"
