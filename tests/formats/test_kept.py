@@ -68,14 +68,15 @@ def test_no_metric_of_the_platform_is_promised_by_a_column_that_it_drops(name: A
     (row,) = [made["cases"][0]] if isinstance(made, dict) else made.to_dict("records")
     own = {metric.name for metric in metrics_of(form.system)}
 
-    def supported(row: dict[str, Any]) -> set[str]:
-        (one,) = validate_eval_set([row], format=name).metric_support.to_dict("records")
-        return {metric for metric, is_supported in one.items() if is_supported} & own
-
     dropped = form.own_columns - (KEPT[name].columns or set()) - row.keys()
-    found = {
-        column for column in dropped for value in OF_EACH_TYPE if supported({**row, column: value}) - supported(row)
-    }
+    added = [(column, value) for column in sorted(dropped) for value in OF_EACH_TYPE]
+    rows = [row, *({**row, column: value} for column, value in added)]
+    support = validate_eval_set(rows, format=name).metric_support
+    without, *with_one = [
+        {metric for metric, is_supported in one.items() if is_supported is True} & own
+        for one in support.to_dict("records")
+    ]
+    found = {column for (column, _), metrics in zip(added, with_one, strict=True) if metrics - without}
     assert found == OF_OTHER_LOADERS.get(name, set())
 
 
