@@ -138,9 +138,9 @@ class Work:
         self._own = set(self._writer.columns).difference(self._writer.marks.keys() - find_format(target).reads)
         self._reads = {*COLUMNS, *self._own, *find_format(target).reads}
         source = find_format(self._run.plan.format)
-        self._asked = source.asked_columns if source.name != target else ()
-        given = find_format(target).asked_columns if source.name != target else ()
-        self._of_both = source.passthrough_columns.intersection(given)
+        self._request_columns = source.request_columns if source.name != target else ()
+        of_target = find_format(target).request_columns if source.name != target else ()
+        self._of_both = source.passthrough_columns.intersection(of_target)
         """Columns of the source that the target would give the agent, as something else."""
         self._names: dict[str, str] = {}
         kept = kept_by_classes().get(target)
@@ -314,7 +314,7 @@ class Work:
         """Note what the platform executes or drops of the rows, and what a file turns into text."""
         is_own = self._run.plan.format == self._target  # its platform makes of it what it made of the source
         executes, kept = ({}, None) if is_own else (self._writer.executes, self._kept)
-        asked = {self._names.get(name, name): name for name in self._asked}
+        request_columns = {self._names.get(name, name): name for name in self._request_columns}
         for row, cells in zip(rows, written, strict=True):
             for name in executes if executes and self._writer.executes_at in str(cells) else ():
                 for path, text in texts_in(cells.get(name), name):
@@ -322,9 +322,9 @@ class Work:
                         message = f"{self._target} executes or replaces {describe(text)}"
                         self.losses.add(conversion.EXECUTED, row, name, message, path)
             for name in cells:
-                if name in asked and cells[name]:
+                if name in request_columns and cells[name]:
                     message = f"{self._target} has no place for {describe(cells[name])} that the agent is given"
-                    self.losses.add(conversion.NO_PLACE, row, asked[name], message)
+                    self.losses.add(conversion.NO_PLACE, row, request_columns[name], message)
                 elif kept is not None and name not in kept and not is_default(name, cells[name]):
                     message = f"`{visible(name)}` is dropped when {self._release} loads the file"
                     self.losses.add(conversion.NOT_LOADED, row, name, message)

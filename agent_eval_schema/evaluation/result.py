@@ -759,9 +759,12 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
 
     def _review(self, which: str, rows: Sequence[int]) -> list[NextCommand]:
         """What opens a review of the rows at these positions, the first of them if they are many; nothing if a review
-        cannot open the data."""
+        cannot open the data, or they were written after the scores: then other rows may be at these positions."""
         name, options = self._data.name, self._data.options
         if not rows or name is None or not os.path.exists(name):
+            return []
+        is_saved = self.name not in (None, name) and os.path.exists(str(self.name))
+        if is_saved and os.path.getmtime(name) > os.path.getmtime(str(self.name)):
             return []
         try:
             source = open_source(name, "data", options.get("columns"), format=options.get("format", "auto"))

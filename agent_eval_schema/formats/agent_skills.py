@@ -60,7 +60,7 @@ AGENT_SKILLS: Format = Format(
         Field("expectations", "guidelines", read_statements("expectations"), write_statements, others=("assertions",)),
     ),
     passthrough_columns=frozenset({"skill_name", "files"}),
-    asked_columns=("files",),
+    request_columns=("files",),
     nested=(_EVALS.nested,),
     writer=Writer(document=_document, save=save_json),
 )

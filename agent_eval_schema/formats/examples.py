@@ -400,7 +400,7 @@ INSPECT = Format(
         Field("metadata", "tags", as_tags),
     ),
     passthrough_columns=frozenset({"choices", "sandbox", "files", "setup", "checkpoint"}),
-    asked_columns=("choices", "files"),
+    request_columns=("choices", "files"),
     read_rest=_read_targets,
     write_rest=_write_targets,
     inspect_row=lambda source: chain(_inspect_targets(source), _inspect_messages(source)),

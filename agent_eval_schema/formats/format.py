@@ -246,7 +246,7 @@ class Format(Struct, frozen=True, kw_only=True, dict=True):
     fields: tuple[Field, ...] = ()
     passthrough_columns: frozenset[str] = frozenset()
     """Further columns of the platform, which are passed through without an issue."""
-    asked_columns: Columns = ()
+    request_columns: Columns = ()
     """Those of them that the platform gives the agent with the request: every other platform hides them from it."""
     read_rest: Callable[[Row, dict[str, Any]], None] = lambda *_: None
     """Completes the canonical row that the fields gave for a row of the source."""

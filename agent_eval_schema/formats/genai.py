@@ -128,8 +128,8 @@ def _write_request(row: Row, written: dict[str, Any]) -> None:
     messages = list((row.get("request") or {}).get("messages", ()))
     if messages and messages[0]["role"] == "system" and isinstance(messages[0].get("content"), str):
         written["instruction"] = messages.pop(0)["content"]
-    asked = [(i, _question(m.get("content"))) for i, m in enumerate(messages) if m["role"] == "user"]
-    last, prompt = next((found for found in reversed(asked) if found[1]), (None, ""))
+    questions = [(i, _question(m.get("content"))) for i, m in enumerate(messages) if m["role"] == "user"]
+    last, prompt = next((found for found in reversed(questions) if found[1]), (None, ""))
     if last is None:  # the class requires a text
         return
     written["prompt"] = prompt

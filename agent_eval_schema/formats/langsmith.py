@@ -172,7 +172,7 @@ LANGSMITH = Format(
     passthrough_columns=frozenset(
         (*_BESIDE_INPUTS, "created_at", "split", "run_id", "runs", "use_source_run_io", "use_source_run_attachments")
     ),
-    asked_columns=("attachments",),
+    request_columns=("attachments",),
     read_rest=_read_rest,
     write_rest=_write_rest,
     extra_columns=("outputs",),

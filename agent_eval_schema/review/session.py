@@ -80,7 +80,7 @@ class Session:
         self.reviewed, self.journal, self.others, self._overlap = reviewed, journal, list(others), overlap
         self.guide, self._find, self._rows = guide, find, list(dict.fromkeys(rows))
         for row in self._rows:
-            self._require(row)
+            self._require(row, "rows: ")
         self._lock, self._seen = threading.RLock(), len(journal.events)
         self.gone: list[RowKey] = []
         self._places: dict[RowKey, int] = {}
@@ -354,9 +354,9 @@ class Session:
         found["trees"] = trees_of(texts_of(found)) if with_markdown else []
         return {name: for_browser(value) for name, value in found.items()}
 
-    def _require(self, row: int) -> None:
+    def _require(self, row: int, option: str = "") -> None:
         if not 0 <= row < len(self.reviewed):
-            raise EvalSetError(f"row {row}: expected a row from 0 to {len(self.reviewed) - 1}")
+            raise EvalSetError(f"{option}row {row}: expected a row from 0 to {len(self.reviewed) - 1}")
 
     def _line(self, row: int) -> int | None:
         return self.reviewed.run.lines_of([row]).get(row)

@@ -227,17 +227,17 @@ class CheckedFrame:
         self._rows = with_places(df)
         reader = Reader(tuple(df.columns), source.reading.columns, change)
         self.counts: Counter[str] = Counter()
-        kept = persisted(in_python(self._rows, partial(_index, plan, reader), ddl(INDEX)), on_disk=True)
+        persisted_index = persisted(in_python(self._rows, partial(_index, plan, reader), ddl(INDEX)), on_disk=True)
         try:
             with naming_missing_packages():
-                index = with_short_plan(kept)
+                index = with_short_plan(persisted_index)
                 self._count(df.columns, index)
-                kept_findings = persisted(index.sparkSession.sql(_FINDINGS, index=index))
-                found = with_short_plan(kept_findings)
+                persisted_findings = persisted(index.sparkSession.sql(_FINDINGS, index=index))
+                found = with_short_plan(persisted_findings)
                 self.fewer = self._fewer(index, found)
                 counts = found.groupBy("code").agg(expr("COUNT(*) AS rows"), expr("COUNT_IF(valid) AS valid")).collect()
         finally:
-            unpersist(kept)
+            unpersist(persisted_index)
         self.compared = Counter({row["code"]: row["rows"] for row in counts})
         self.counts.update({code: n for code, n in self.compared.items() if code in plan.codes})
         if REPEATED_REQUEST_ID.code in plan.codes:
@@ -246,7 +246,7 @@ class CheckedFrame:
         if counts:  # they stay persisted: each result needs them
             self._rows = self._with_findings(found)
         else:
-            unpersist(kept_findings)
+            unpersist(persisted_findings)
 
     def _fewer(self, index: DataFrame, found: DataFrame) -> tuple[bool, str] | None:
         """The kind of the fewer rows and what is wrong with them, if the platform rejects rows of two kinds in one

@@ -116,7 +116,7 @@ BUILD = Work(
 )  # fmt: skip
 LINES_OF_JSON = 'file("plain", n, f"{folder}/{n}-plain.jsonl")'
 EVALUATIONS = "[json.dumps(e) for e in texts('evaluation', n, 'evaluation')]"
-READY = "aes.prepare_for_evaluate(made('plain', n), outputs='provided')"
+READY = "aes.prepare_for_evaluate(rows_of('plain', n), outputs='provided')"
 SMALL = "sample_data/good.jsonl"
 ARROW = Work("import pyarrow, pyarrow.compute, msgspec", whole=True)
 PARSER = Work("import argparse, json", whole=True)
@@ -135,7 +135,7 @@ LINES = (
          tuple(Work("aes.validate_eval_set(data)", parquet("trace"), 150_000, 2, env) for env in ("", ONE_PROCESS)),
          at_most(0.65)),
     Line("rows with texts and documents in a table", (PLAIN,), rate(200_000)),
-    Line("the same in a list", (validated("made('plain', n)", 20_000),), rate(60_000)),
+    Line("the same in a list", (validated("rows_of('plain', n)", 20_000),), rate(60_000)),
     Line("the same in a Parquet file, against `pandas.read_parquet`",
          (validated(parquet("plain"), 200_000, 2), Work("pd.read_parquet(data)", parquet("plain"), 200_000, 2)),
          at_most(1)),
@@ -152,15 +152,16 @@ LINES = (
           Work("others.vendor_parse(data)", EVALUATIONS, 300)),
          at_most(1.2)),
     Line("five trajectory metrics, against the three of google-adk from the same cells",
-         (Work("aes.score_trajectories(data)", "made('trajectory', n)", 20_000),
-          Work("others.adk_scores(data)", "made('trajectory', n)", 1_000)), at_least(12)),
+         (Work("aes.score_trajectories(data)", "rows_of('trajectory', n)", 20_000),
+          Work("others.adk_scores(data)", "rows_of('trajectory', n)", 1_000)), at_least(12)),
     Line("logged calls of 5 KB, Parquet to Parquet, two processes", (BUILD,), rate(20_000)),
     Line("peak memory of all processes of the same: a tenth, all", (BUILD._replace(rows=10_000), BUILD), memory(1_500)),
     Line("`spark_validate` on `local[2]`, 200,000 rows, against `normalize_eval_set`",
          tuple(on_spark(f"aes.{verb}(data)", 200_000) for verb in ("spark_validate", "normalize_eval_set")),
          at_most(1.3)),
     Line("`evaluate_eval_set` of 200 rows on sqlite, against MLflow's own `evaluate` with the same scorers",
-         (Work("others.on_mlflow(lambda _, scorers: aes.evaluate_eval_set(data, scorers))", "made('plain', n)", 200, 2),
+         (Work("others.on_mlflow(lambda _, scorers: aes.evaluate_eval_set(data, scorers))", "rows_of('plain', n)", 200,
+               2),
           Work("others.on_mlflow(lambda mlflow, scorers: mlflow.genai.evaluate(data=data, scorers=scorers))", READY,
                200, 2)), at_most(1.05)),
     Line("`import agent_eval_schema`", (Work("import agent_eval_schema", whole=True), Work("pass", whole=True)),
@@ -171,9 +172,9 @@ LINES = (
     *(Line(f"`{words[0]}`, against `{PARSER.run}`", (command(*words), PARSER), at_most(2.5))
       for words in (["--help"], ["explain", "AE206"], ["formats"])),
     Line("`review` of 100,000 rows in Chromium: the first paint",
-         (Work("n = 1; spent = others.review_times(data)['paint']", "made('plain', n)", 100_000, 2),), seconds(3)),
+         (Work("n = 1; spent = others.review_times(data)['paint']", "rows_of('plain', n)", 100_000, 2),), seconds(3)),
     Line("the same: a key until the next row is there",
-         (Work("n = 1; spent = others.review_times(data)['key']", "made('plain', n)", 100_000, 2),), seconds(0.05)),
+         (Work("n = 1; spent = others.review_times(data)['key']", "rows_of('plain', n)", 100_000, 2),), seconds(0.05)),
 )  # fmt: skip
 
 
@@ -187,7 +188,7 @@ import pandas as pd
 import agent_eval_schema as aes
 from agent_eval_schema import ces
 from tests.benchmarks import others
-from tests.benchmarks.rows import file, made, table, texts
+from tests.benchmarks.rows import file, rows_of, table, texts
 folder = {folder!r}
 clock = time.process_time if {cores} == 1 else time.perf_counter
 {before}

@@ -18,7 +18,7 @@ from typing import Any
 import pyarrow as pa
 
 import agent_eval_schema as aes
-from tests.benchmarks.rows import made, table
+from tests.benchmarks.rows import rows_of, table
 
 ROWS = 512
 WARM_UP_ROWS = 64
@@ -26,7 +26,7 @@ WARM_UP_ROWS = 64
 
 
 def of(kind: str) -> Callable[[int], list[dict[str, Any]]]:
-    return lambda rows: made(kind, rows)
+    return lambda rows: rows_of(kind, rows)
 
 
 def table_of(kind: str) -> Callable[[int], pa.Table]:

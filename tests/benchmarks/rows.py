@@ -37,7 +37,7 @@ def _recorded() -> dict[str, list[str]]:
     return texts
 
 
-def made(kind: str, rows: int, start: int = 0) -> list[dict[str, Any]]:
+def rows_of(kind: str, rows: int, start: int = 0) -> list[dict[str, Any]]:
     """Rows of a kind, from the number `start` on."""
     texts = _recorded()[kind]
     found = [json.loads(texts[n % len(texts)].replace("@number@", f"{n:08}")) for n in range(start, start + rows)]
@@ -49,7 +49,7 @@ def _logged(row: dict[str, Any], number: int) -> dict[str, Any]:
     day = datetime.datetime(2026, 11, 1 + number % 20, tzinfo=datetime.timezone.utc)
     row |= {"request_date": day.date(), "request_time": day, "logging_error_codes": None}
     if number % 200 == 9:
-        row["databricks_request_id"] = made("payload", 1, number - 1)[0]["databricks_request_id"]
+        row["databricks_request_id"] = rows_of("payload", 1, number - 1)[0]["databricks_request_id"]
     refused = {"status_code": 429, "response": '{"error_code": "REQUEST_LIMIT_EXCEEDED"}'}
     return row | refused if number % 100 == 7 else row
 
@@ -57,7 +57,7 @@ def _logged(row: dict[str, Any], number: int) -> dict[str, Any]:
 def table(kind: str, rows: int) -> pa.Table:
     """The same as a table."""
     return pa.concat_tables(
-        pa.Table.from_pylist(made(kind, min(PART, rows - start), start)) for start in range(0, rows, PART)
+        pa.Table.from_pylist(rows_of(kind, min(PART, rows - start), start)) for start in range(0, rows, PART)
     )
 
 
@@ -71,7 +71,7 @@ def file(kind: str, rows: int, path: str, *, one_group: bool = False) -> str:
     with open(path, "w", encoding="utf-8", newline="") as out:
         lines = csv.writer(out)
         for start in range(0, rows, PART):
-            for row in made(kind, min(PART, rows - start), start):
+            for row in rows_of(kind, min(PART, rows - start), start):
                 if kind != "golden":
                     out.write(json.dumps(row) + "\n")
                     continue
@@ -82,4 +82,4 @@ def file(kind: str, rows: int, path: str, *, one_group: bool = False) -> str:
 
 def texts(kind: str, rows: int, column: str) -> list[Any]:
     """One column of the rows."""
-    return [row[column] for row in made(kind, rows)]
+    return [row[column] for row in rows_of(kind, rows)]

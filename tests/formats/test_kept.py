@@ -73,8 +73,7 @@ def test_no_metric_of_the_platform_is_promised_by_a_column_that_it_drops(name: A
     rows = [row, *({**row, column: value} for column, value in added)]
     support = validate_eval_set(rows, format=name).metric_support
     without, *with_one = [
-        {metric for metric, is_supported in one.items() if is_supported is True} & own
-        for one in support.to_dict("records")
+        {metric for metric, is_supported in one.items() if is_supported} & own for one in support.to_dict("records")
     ]
     found = {column for (column, _), metrics in zip(added, with_one, strict=True) if metrics - without}
     assert found == OF_OTHER_LOADERS.get(name, set())

@@ -90,7 +90,7 @@ def test_a_file_of_a_platform_is_known_and_nothing_of_it_is_lost(path: Path) -> 
     assert not names & {"AE102", "AE103"}, report.to_text()
     made = convert_eval_set(str(path), "databricks")
     # rows that need no request, which databricks does; calls of a session, which are passed through
-    is_asked = made.losses["column"].isin(find_format(report.format).asked_columns)
+    is_asked = made.losses["column"].isin(find_format(report.format).request_columns)
     others = made.losses[(made.losses["message"] != CONVERSATION) & ~is_asked]
     assert set(others["code"]) <= {"AE814", "AE815"}
     own = convert_eval_set(str(path), report.format)

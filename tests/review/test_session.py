@@ -2,6 +2,7 @@
 
 import html
 import json
+import os
 import random
 import re
 import shlex
@@ -616,6 +617,9 @@ def test_what_a_review_cannot_open_is_not_promised(tmp_path: Path, monkeypatch: 
     assert "agent-eval-schema review" not in in_memory.to_html()
     scored("rows.jsonl", [1]).write("scores.parquet")
     assert "agent-eval-schema review" in load_result("scores.parquet").to_html()
+    later = os.path.getmtime("scores.parquet") + 1  # other rows may be at these positions now
+    os.utime("rows.jsonl", (later, later))
+    assert "agent-eval-schema review" not in load_result("scores.parquet").to_html()
     Path("rows.jsonl").unlink()
     assert "agent-eval-schema review" not in load_result("scores.parquet").to_html()
     evaluations = score_trajectories(str(SAMPLES / "golden.csv"))
@@ -630,7 +634,7 @@ def test_rows_that_were_named_are_the_queue_that_opens() -> None:
     found = Session(reviewed, Journal("maria"), rows=[5, 2, 5])
     assert (found.overview()["queue"], queues(found)["rows"]) == ("rows", [5, 2])
     assert "rows" not in queues(session())
-    with pytest.raises(EvalSetError, match=r"row 8: expected a row from 0 to 7"):
+    with pytest.raises(EvalSetError, match=r"rows: row 8: expected a row from 0 to 7"):
         Session(reviewed, Journal("maria"), rows=[8])
     with pytest.raises(EvalSetError, match=r"rows: expected row numbers; got '3'"):
         review_eval_set(ROWS, rows="3,4")  # type: ignore[arg-type]

@@ -36,7 +36,7 @@ def losses_of(data: Any, target: str, column: str, **options: Any) -> list[tuple
 
 
 def test_each_asked_column_has_a_sample() -> None:
-    assert set(SAMPLES) == {(form.name, column) for form in FORMATS for column in form.asked_columns}
+    assert set(SAMPLES) == {(form.name, column) for form in FORMATS for column in form.request_columns}
 
 
 @pytest.mark.parametrize(("source", "column"), SAMPLES)
