@@ -185,7 +185,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _fails(result: EvalResult, summary: ResultSummary, regressions: list[str], arguments: argparse.Namespace) -> bool:
     """Print what --min, --max and --fail-on-regression find, and the rows without a score; whether the run fails."""
     from agent_eval_schema.render.phrases import number
-    from agent_eval_schema.rules import RULES
+    from agent_eval_schema.rules import rule_of
 
     lowest, highest = dict(arguments.min), dict(arguments.max)
     missed = result.failing({m: (lowest.get(m), highest.get(m)) for m in (*lowest, *highest)}, arguments.confidence)
@@ -203,6 +203,6 @@ def _fails(result: EvalResult, summary: ResultSummary, regressions: list[str], a
     unscored = 0 if arguments.allow_unscored else max((line.rows - line.scored for line in gated), default=0)
     if unscored and any(line.scored for line in gated):
         print_line(f"{unscored:,} of {result.row_count:,} rows have no score; --allow-unscored accepts them")
-    found = any(RULES[code].severity in failing for code in result.issue_counts)
+    found = any(rule_of(code).severity in failing for code in result.issue_counts)
     is_empty = failing and not any(line.scored for line in lines)
     return bool(missed or regressions or found or unscored or is_empty)

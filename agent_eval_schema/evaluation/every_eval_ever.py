@@ -41,8 +41,9 @@ from agent_eval_schema.render.phrases import plural
 from agent_eval_schema.runtime.version import __version__
 from agent_eval_schema.runtime.warn import warn_caller
 from agent_eval_schema.text import jsontext
-from agent_eval_schema.text.describe import names
+from agent_eval_schema.text.describe import excerpt, excerpt_names, truncate
 from agent_eval_schema.text.guarded import decoded, read_json
+from agent_eval_schema.text.visible import visible
 
 SCHEMA_VERSION = "0.3.0"
 
@@ -259,7 +260,8 @@ class _Details(Struct):
         if digest.hexdigest() != self.checksum.lower():
             raise EvalSetError(
                 f"{samples}: is not the file that {path} was written with: expected the {self.hash_algorithm} "
-                f"{self.checksum}, got {digest.hexdigest()}: it was changed, or is of another run: write both again"
+                f"{truncate(visible(self.checksum), 64)}, got {digest.hexdigest()}: it was changed, or is of "
+                "another run: write both again"
             )
 
 
@@ -348,10 +350,11 @@ def _opened(path: str) -> Source:
     lines = 0
     for place, sample in _samples_in(samples_of(path)):
         if sample.evaluation_id != aggregate.evaluation_id:
-            raise EvalSetError(f"{place}: expected evaluation_id {aggregate.evaluation_id!r}: it is of another run")
+            id = excerpt(aggregate.evaluation_id)
+            raise EvalSetError(f"{place}: expected evaluation_id {id}: it is of another run")
         metric = by_id.get(sample.evaluation_result_id) or by_name.get(sample.evaluation_name)
         if metric is None:
-            known = names([name for name in (by_id or by_name) if name])
+            known = excerpt_names([name for name in (by_id or by_name) if name])
             raise EvalSetError(f"{place}: expected a result of the aggregate ({known}): {_ADVICE}")
         cells = dict(sample.metadata or {}) if is_own else sample.cells
         key = cells.pop(_POSITION, "") if is_own else (sample.evaluation_name, sample.sample_id)

@@ -49,6 +49,7 @@ from agent_eval_schema.evaluation.table import (
     Groups,
     ScoreStats,
     add_by_group,
+    error_text,
     headline,
     score_column,
     scores_in,
@@ -228,7 +229,9 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
         1        3         2                0.0
         """
         parts = list(self._parts())
-        return pd.concat(parts, ignore_index=True) if len(parts) > 1 else parts[0] if parts else pd.DataFrame()
+        if not parts:
+            return pd.DataFrame({score_column(name): pd.Series(dtype="float64") for name in self.metrics})
+        return pd.concat(parts, ignore_index=True) if len(parts) > 1 else parts[0]
 
     def iter_parts(self) -> Iterator[pd.DataFrame]:
         """Iterate over `metrics_table` in parts; a file of any size is streamed.
@@ -313,8 +316,9 @@ class EvalResult(Savable):  # numpydoc ignore=PR01
         """
         if not self._failed.count:
             return {}
-        rows = np.flatnonzero(self.metrics_table[FAILURE].to_numpy() == 1)
-        return dict(zip(rows.tolist(), self.metrics_table["error"].iloc[rows].tolist(), strict=True))
+        table = self.metrics_table
+        errors = table["error"].tolist() if "error" in table else [None] * len(table)
+        return {row: error_text(errors[row]) for row in np.flatnonzero(table[FAILURE].to_numpy() == 1).tolist()}
 
     @overload
     def quantile(self, q: float, metric: str = ...) -> float: ...

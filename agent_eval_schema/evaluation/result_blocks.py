@@ -77,7 +77,7 @@ from agent_eval_schema.render.phrases import (
 )
 from agent_eval_schema.render.rows import ShownRow, ShownScore
 from agent_eval_schema.rule import Severity
-from agent_eval_schema.rules import RULES
+from agent_eval_schema.rules import rule_of
 from agent_eval_schema.text.describe import truncate
 from agent_eval_schema.text.visible import visible
 from agent_eval_schema.validation.row_content import CELL, content_of, cut_text
@@ -312,7 +312,7 @@ def _failed(result: ResultSummary) -> bool:
 
 
 def _has_issues(result: ResultSummary) -> bool:
-    return any(RULES[code].severity is not Severity.INFO for code in result.issue_counts)
+    return any(rule_of(code).severity is not Severity.INFO for code in result.issue_counts)
 
 
 def next_commands(result: ResultSummary) -> list[NextCommand]:
@@ -486,8 +486,8 @@ def _unscored(result: ResultSummary) -> Iterator[Block]:
     if (more := len(result.reason_groups) - len(texts)) > 0:
         texts.append(Line(f"… and {plural(more, 'other reason')}", "muted"))
     issues = [
-        Line((Part(f"{code} {RULES[code].name}", f"tag {RULES[code].severity}"), ": ", Part(f"{count:,} ×", "count")))
-        for code, count in result.issue_counts.items()
+        Line((Part(f"{rule.code} {rule.name}", f"tag {rule.severity}"), ": ", Part(f"{count:,} ×", "count")))
+        for rule, count in ((rule_of(code), count) for code, count in result.issue_counts.items())
     ]
     causes = [Line(f"{count:,} × {error}") for error, count in result.errors[:EXAMPLES_SHOWN]]
     if len(result.errors) > len(causes):

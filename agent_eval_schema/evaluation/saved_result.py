@@ -29,7 +29,14 @@ from msgspec.structs import replace
 from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.evaluation.result_blocks import cell_text
 from agent_eval_schema.evaluation.row_keys import joined_keys, keys_as_text, keys_from_text, row_keys
-from agent_eval_schema.evaluation.table import REQUEST_ID, RUN_COLUMNS, FailedCalls, ScoreStats, score_column
+from agent_eval_schema.evaluation.table import (
+    REQUEST_ID,
+    RUN_COLUMNS,
+    FailedCalls,
+    ScoreStats,
+    error_text,
+    score_column,
+)
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.io.pandas import frame_of
 from agent_eval_schema.io.records import column_name, is_absent
@@ -210,7 +217,7 @@ def read_scores(source: Source, metrics: Sequence[str] | None, option: str) -> R
             found.unscored.update((name, reasons[name][size + row] or WITHOUT_REASON) for row in missing)
         for row in np.flatnonzero(part[FAILURE].to_numpy() == 1) if FAILURE in columns else ():
             id, error = (part[name].iloc[row] if name in part else None for name in (REQUEST_ID, "error"))
-            found.failed.add(size + int(row), None if is_absent(id) else str(id), str(error))
+            found.failed.add(size + int(row), None if is_absent(id) else str(id), error_text(error))
         size += len(part)
     if record.data_hash and size != record.row_count:
         raise EvalSetError(f"{source.name}: expected {record.row_count:,} rows, got {size:,}: the file is not complete")

@@ -140,6 +140,11 @@ class FailedCalls(Struct):
             self.errors[short] += 1
 
 
+def error_text(cell: Any) -> str:
+    """The error of a row that failed; a file of another tool may have none."""
+    return "no error is recorded" if is_absent(cell) else str(cell)
+
+
 ERRORS_COUNTED, LONGEST_ERROR = 1_000, 200
 """Different errors that are counted, and the characters of one by which it is known."""
 

@@ -11,7 +11,7 @@ rules of one page share: the page and, where most of them share it, the good exa
 from collections.abc import Iterable
 from types import MappingProxyType
 
-from agent_eval_schema.rule import RowRule, Rule
+from agent_eval_schema.rule import RowRule, Rule, Severity
 from agent_eval_schema.rules import (
     adk,
     ces,
@@ -75,6 +75,11 @@ _TAKEN = frozenset(name for rule in RULES.values() for name in (rule.code, rule.
 def all_rules() -> dict[str, Rule]:
     """Every rule of this package and of others, by code."""
     return {**RULES, **{code: found.value.rule for code, found in rules_of_packages().items()}}
+
+
+def rule_of(code: str) -> Rule:
+    """The rule of a code that a file names; a stand-in if the package that declares it is not installed."""
+    return all_rules().get(code) or Rule(code, "rule-not-installed", Severity.WARNING, "", "", "")
 
 
 def words(value: Iterable[str]) -> tuple[str, ...]:

@@ -262,6 +262,34 @@ def test_samples_that_were_cut_or_are_of_no_result_are_errors(tmp_path: Path) ->
         load_result(path)
 
 
+@pytest.mark.parametrize("what", ["checksum", "evaluation_id", "evaluation_name"])
+def test_no_text_of_a_file_makes_an_error_long(what: str, tmp_path: Path) -> None:
+    path, long = place(tmp_path), "x" * 99_999
+    of_another_tool(path, [[1, 0]] * 4)
+    document = json.loads(path.read_text())
+    if what == "checksum":
+        detail = {"format": "jsonl", "file_path": "x", "hash_algorithm": "md5", "checksum": long}
+        document["detailed_evaluation_results"] = detail
+    elif what == "evaluation_id":
+        document[what] = long
+    else:
+        document["evaluation_results"] = [
+            {k: v for k, v in {**found, what: long}.items() if k != "evaluation_result_id"}
+            for found in document["evaluation_results"]
+        ]
+    path.write_text(json.dumps(document))
+    with pytest.raises(EvalSetError, match="xxx") as raised:
+        load_result(path)
+    assert len(str(raised.value)) < 1_000
+
+
+def test_a_record_without_a_sample_is_a_result_without_rows(tmp_path: Path) -> None:
+    path = place(tmp_path)
+    of_another_tool(path, [])
+    read = load_result(path)
+    assert (list(read.scores), len(read.scores), len(read.reasons)) == (["accuracy", "toxicity"], 0, 0)
+
+
 def test_the_command_writes_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = place(tmp_path)
     file = str(ROOT / "sample_data/vertex.jsonl")

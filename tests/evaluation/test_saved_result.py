@@ -271,3 +271,27 @@ def test_what_mlflow_expects_is_told_from_feedback() -> None:
     found = _expectations(pd.DataFrame({"assessments": [json.dumps(notes), None]}))
     assert "facts" in found
     assert "tone" not in found
+
+
+def test_a_result_has_issues_of_a_rule_whose_package_is_not_installed(tmp_path: Path) -> None:
+    path = tmp_path / "scores.jsonl"
+    run_of_today().write(path)
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    lines[0]["eval_result"]["issue_counts"] = {"TEAM001": 3}
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    read = load_result(path)
+    assert read.issue_counts == {"TEAM001": 3}
+    assert "TEAM001 rule-not-installed: 3 ×" in str(read)
+    read.save(tmp_path / "scores.html")
+    assert main(["compare", str(path), str(path)]) == 0
+
+
+def test_a_file_of_another_tool_has_failures_without_an_error() -> None:
+    rows = [{"prompt": "q", "exact_match/score": 1, "failure": i % 2} for i in range(3)]
+    assert load_result(rows).failures == {1: "no error is recorded"}
+    assert "1 × no error is recorded" in str(load_result(rows))
+
+
+def test_a_file_without_rows_has_the_scores_of_none() -> None:
+    read = load_result(pd.DataFrame({"exact_match/score": pd.Series(dtype="float64")}))
+    assert (list(read.scores), len(read.scores), read.failures) == (["exact_match"], 0, {})
