@@ -4,6 +4,7 @@ reached and printed.
 
 import json
 import shutil
+import tempfile
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -35,6 +36,11 @@ TEMPLATES = ROOT / "agent_eval_schema" / "render" / "templates"
 SCRIPT = "".join((TEMPLATES / name).read_text(encoding="utf-8") for name in ("row.js", "page.js"))
 
 AXE = (DATA / "axe" / "axe.min.js").read_text(encoding="utf-8")
+
+ELSEWHERE = tempfile.TemporaryDirectory()
+LONG = Path(ELSEWHERE.name) / ("samples_in_a_folder_whose_name_fits_into_no_line_" * 3)
+"""The samples: a page names its data in words of any length, also where the folder of the tests has a short name."""
+LONG.symlink_to(SAMPLES)
 
 
 class Visit:
@@ -75,7 +81,7 @@ def large_diff() -> Any:
 
 def build() -> Any:
     pytest.importorskip("duckdb")
-    path = SAMPLES / "inference_table.jsonl"
+    path = LONG / "inference_table.jsonl"
     return eval_set_from_inference_table(path, sample=9, stratify="day", redact="default")
 
 
@@ -100,20 +106,20 @@ def repeated() -> Any:
 
 
 PAGES: dict[str, Callable[[], str]] = {
-    "broken": lambda: validate_eval_set(SAMPLES / "broken.jsonl").to_html(),
-    "good": lambda: validate_eval_set(SAMPLES / "good.jsonl").to_html(),
+    "broken": lambda: validate_eval_set(LONG / "broken.jsonl").to_html(),
+    "good": lambda: validate_eval_set(LONG / "good.jsonl").to_html(),
     "hostile": lambda: validate_eval_set(hostile_rows()).to_html(),
     "issues that occur together": lambda: validate_eval_set(together()).to_html(),
     "no rows": lambda: validate_eval_set([]).to_html(),
-    "diff": lambda: diff_eval_sets(SAMPLES / "good.jsonl", SAMPLES / "edited_broken.jsonl").to_html(),
+    "diff": lambda: diff_eval_sets(LONG / "good.jsonl", LONG / "edited_broken.jsonl").to_html(),
     "diff of 5,000 rows": lambda: large_diff().to_html(),
     "build": lambda: build().to_html(),
-    "conversion": lambda: convert_eval_set(SAMPLES / "broken.jsonl", "ragas").to_html(),
-    "profile": lambda: profile_eval_set(SAMPLES / "good.jsonl").to_html(),
+    "conversion": lambda: convert_eval_set(LONG / "broken.jsonl", "ragas").to_html(),
+    "profile": lambda: profile_eval_set(LONG / "good.jsonl").to_html(),
     "profile of repeated questions": lambda: repeated().to_html(),
-    "profile of invalid rows": lambda: profile_eval_set(SAMPLES / "broken.jsonl").to_html(),
+    "profile of invalid rows": lambda: profile_eval_set(LONG / "broken.jsonl").to_html(),
     "result": lambda: EvalTask(PROMPTS * 3, ["trajectory_recall", "trajectory_precision"]).evaluate(agent).to_html(),
-    "result with gaps": lambda: score_trajectories(SAMPLES / "vertex_broken.jsonl").to_html(),
+    "result with gaps": lambda: score_trajectories(LONG / "vertex_broken.jsonl").to_html(),
     "comparison": lambda: comparison([text.encode("utf-8", "replace").decode() for text in HOSTILE]).to_html(),
     "history": lambda: history().to_html(),
     "hostile result": lambda: hostile_result().to_html(),
@@ -267,7 +273,7 @@ NAMED: dict[str, Callable[[Path, Path], str]] = {
 def test_a_long_path_is_broken(browser: Any, tmp_path: Path, page: str) -> None:
     folder = tmp_path / ("W" * 80)
     folder.mkdir()
-    files = [Path(shutil.copy(SAMPLES / name, folder)) for name in ("good.jsonl", "edited_broken.jsonl")]
+    files = [Path(shutil.copy(LONG / name, folder)) for name in ("good.jsonl", "edited_broken.jsonl")]
     shown = Visit(browser, saved(tmp_path, NAMED[page](*files)), viewport={"width": 390, "height": 800}).page
     assert "W" * 80 in shown.locator("main").text_content()
     assert shown.evaluate("document.documentElement.scrollWidth") <= 390
@@ -291,7 +297,7 @@ def test_the_keyboard_reaches_and_opens_everything(browser: Any, report_path: Pa
 
 
 def test_print_shows_what_is_folded(browser: Any, tmp_path: Path) -> None:
-    page = Visit(browser, saved(tmp_path, validate_eval_set(SAMPLES / "broken.jsonl").to_html())).page
+    page = Visit(browser, saved(tmp_path, validate_eval_set(LONG / "broken.jsonl").to_html())).page
     page.evaluate("document.querySelectorAll('details').forEach(d => { d.open = false })")
     page.emulate_media(media="print")
     heights = [e.bounding_box()["height"] for e in page.locator("details:not(.columns) > div").all()]
@@ -303,7 +309,7 @@ def test_print_shows_what_is_folded(browser: Any, tmp_path: Path) -> None:
 def test_inline_follows_the_theme_of_the_notebook(
     browser: Any, tmp_path: Path, theme: str, system: str, ground: str
 ) -> None:
-    inline = validate_eval_set(SAMPLES / "broken.jsonl")._repr_html_()
+    inline = validate_eval_set(LONG / "broken.jsonl")._repr_html_()
     notebook = f'<!doctype html><body data-jp-theme-light="{theme}"><p id="other">x</p>{inline}{inline}'
     visit = Visit(browser, saved(tmp_path, notebook), color_scheme=system)
     assert visit.trouble == []
