@@ -751,11 +751,13 @@ def test_a_bundle_keeps_its_journal_in_the_browser(
         tab.at(2)
         tab.saved()
         assert "in this browser" in tab.text("#saved")
+        tab.until("JSON.stringify(localStorage).includes('a fact')")
         tab.page.reload()
         tab.page.wait_for_selector("#form h2")
+        tab.until("JSON.stringify(localStorage).includes('a fact')")
         tab.keys("k")
         tab.at(1)
-        assert tab.page.input_value("#form input") == "a fact"
+        tab.until("document.querySelector('#form input').value === 'a fact'")
         assert "+ correctness" in tab.text("#live")
         tab.keys("j", "u")
         tab.at(1)
@@ -780,6 +782,46 @@ def test_a_bundle_keeps_its_journal_in_the_browser(
     rows = [json.loads(line) for line in out.read_text().splitlines()]
     assert rows[1]["expected_facts"] == ["a fact"]
     assert rows[1]["expected_retrieved_context"] == [{"doc_uri": "a"}]
+
+
+def test_two_tabs_of_a_bundle_do_not_overwrite_each_other(browser: Any, tmp_path: Path) -> None:
+    path = written(tmp_path, ALL)
+    page = tmp_path / "review.html"
+    assert main(["review", path, "--reviewer", "maria", "--bundle", str(page), "--quiet"]) == 0
+    context = browser.new_context(accept_downloads=True)
+    try:
+        # a tab may be told what another one wrote after its own text was typed
+        context.add_init_script("addEventListener('storage', e => window.deaf && e.stopImmediatePropagation())")
+        one, other = (Tab(context, page.as_uri() + f"#q=all&row={row}") for row in (0, 1))
+        for tab, text in ((one, "said in one"), (other, "said in the other")):
+            tab.keys("f")
+            tab.type(text)
+            tab.keys("Enter")
+            tab.saved()
+        for tab in (one, other):
+            tab.keys("Escape")
+        other.keys("k")
+        other.at(0)
+        other.until("document.querySelector('#form input').value === 'said in one'")
+        other.page.evaluate("window.deaf = true")
+        for tab, text in ((one, "one"), (other, "other")):
+            tab.keys("n")
+            tab.type(text)
+            tab.keys("Escape")
+            other.until("""JSON.stringify(localStorage).includes(String.raw`"new\\":\\"one\\"`)""")
+        other.until("document.getElementById('saved').textContent.includes('another window')")
+        assert [text in other.text("#form .issue") for text in ("one", "other")] == [True, True]
+        other.page.get_by_role("button", name="Keep yours").click()
+        other.saved()
+        with other.page.expect_download() as waiting:
+            other.keys("Escape", "w")
+        states = Journal("maria", str(waiting.value.path())).states()
+    finally:
+        context.close()
+    assert sorted(states.values(), key=str) == [
+        {"expected_facts": ["said in one"], "note": "other"},
+        {"expected_facts": ["said in the other"]},
+    ]
 
 
 # --- the whole path of a newcomer

@@ -29,7 +29,8 @@ const held = $("data") && JSON.parse($("data").textContent);
 const bundle = held && (() => {
   const key = "agent-eval-schema review " + held.bundle;
   let events = [], broken = false;
-  try { events = JSON.parse(localStorage.getItem(key) ?? "[]") } catch { broken = true }
+  const readAgain = () => { try { events = JSON.parse(localStorage.getItem(key) ?? "[]") } catch { broken = true } };  // another tab writes, too
+  readAgain();
   const states = () => {
     const found = {};
     for (const e of events) {
@@ -44,6 +45,13 @@ const bundle = held && (() => {
     try { localStorage.setItem(key, JSON.stringify([...events, ...added])) }
     catch { throw new Error("the storage of the browser is full: download the journal") }
     events = [...events, ...added];
+  };
+  const requireSeen = changes => {  // as a server does: what another tab has changed is not replaced by one that did not see it
+    const now = states(), known = c => now[c.row] ??= {...held.details[c.row].state};
+    for (const c of changes) {
+      if (!same(known(c)[c.path], c.old) && !same(known(c)[c.path], c.new)) throw Object.assign(new Error(`${c.path} was changed in another window`), {status: 409, states: answer([...new Set(changes.map(c => c.row))]).states});
+      now[c.row][c.path] = c.new;
+    }
   };
   const write = (op, changes) => {
     const seq = Math.max(held.seq, ...events.map(e => e.seq)) + 1, at = new Date().toISOString().replace(/\.\d+Z/, "Z");
@@ -67,9 +75,15 @@ const bundle = held && (() => {
       return {...held.overview, progress: progress(), states: {...held.overview.states, ...status}};
     },
     row: async n => ({...held.details[n], state: stateOf(n)}),
-    change: async steps => { for (const s of steps) write("set", s.changes); return answer([...new Set(steps.flatMap(s => s.changes).map(c => c.row))]) },
+    change: async steps => {
+      readAgain();
+      requireSeen(steps.flatMap(s => s.changes));
+      for (const s of steps) write("set", s.changes);
+      return answer([...new Set(steps.flatMap(s => s.changes).map(c => c.row))]);
+    },
     check: async () => null,
     undo: async () => {
+      readAgain();
       const undone = new Set(events.map(e => e.undoes)), left = events.filter(e => e.op === "set" && !e.path.startsWith("draft:") && !undone.has(e.seq));
       if (!left.length) return answer([]);
       const last = left.at(-1).first ?? left.at(-1).seq, step = left.filter(e => (e.first ?? e.seq) === last).reverse();
@@ -77,6 +91,7 @@ const bundle = held && (() => {
       return answer([...new Set(step.map(e => e.row.n))]);
     },
     kind: async (kind, choice) => {
+      readAgain();
       const changes = Object.values(held.details).flatMap(d => d.fixes.filter(f => f.kind === kind && !stateOf(d.n)[f.path])
         .flatMap(f => [{row: d.n, path: f.path, new: choice}, ...(d.fixes.length === 1 && !stateOf(d.n).status ? [{row: d.n, path: "status", new: "submitted"}] : [])]));
       if (changes.length) write("set", changes);
@@ -84,6 +99,12 @@ const bundle = held && (() => {
     },
     search: async text => ({rows: Object.values(held.details).filter(d => JSON.stringify([d.id, d.turns, d.answer, d.documents, d.truth, d.source]).toLowerCase().includes(text.toLowerCase())).map(d => d.n)}),
     refresh: async () => ({}),
+    listen: changed => addEventListener("storage", e => {
+      if (e.key !== key) return;
+      const before = events.length;
+      readAgain();
+      changed(answer([...new Set(events.slice(before).map(e => e.row.n))]).states);
+    }),
     journal: () => events.map(e => JSON.stringify(e) + "\n").join(""),
   };
 })();
@@ -225,9 +246,10 @@ function drawConflict(c) {
 }
 let channel = null;  // other tabs of this journal
 function listen() {
-  if (bundle) return;
+  const changed = states => { for (const [n, state] of Object.entries(states)) known(+n, state); if (D && D.n in states) drawAll(); else drawList(); drawQueues() };
+  if (bundle) return bundle.listen(changed);
   channel = new BroadcastChannel("agent-eval-schema " + O.journal);
-  channel.onmessage = e => { for (const [n, state] of Object.entries(e.data)) known(+n, state); if (D && D.n in e.data) drawAll(); else drawList(); drawQueues() };
+  channel.onmessage = e => changed(e.data);
 }
 function took(answer) {
   for (const [n, state] of Object.entries(answer.states)) known(+n, state);
@@ -716,7 +738,7 @@ async function start() {
   $("find").oninput = () => { clearTimeout(typed); typed = setTimeout(async () => { const q = $("find").value.trim(); hits = q ? (await api.search(q)).rows : []; if ($("find").value.trim() !== q) return; if (q) pick("search"); else if (queue === "search") pick(O.queue); else drawQueues() }, 200) };
   addEventListener("hashchange", () => { const p = params(); if (p.get("row") !== null && +p.get("row") !== D?.n) pick(p.get("q") ?? "all", +p.get("row")) });
   addEventListener("pagehide", flush);
-  addEventListener("beforeunload", e => { flush(); if (!place && steps.length) e.preventDefault() });
+  addEventListener("beforeunload", e => { flush(); if (!place && (steps.length || conflicts.size)) e.preventDefault() });
   send();
   const p = params();
   pick(p.get("q") && O.queues.some(q => q.name === p.get("q")) ? p.get("q") : O.queue, p.get("row") === null ? undefined : +p.get("row"));
