@@ -34,6 +34,7 @@ class Signs(Struct, frozen=True, dict=True):
     `likely` or, for a `complete` format, no unknown column. It is excluded if the table has a column of `never` or
     fails `test`. `columns` are all other columns of the format; `needs` are the columns that a file of the format must
     have where its rows are made from it (formats/nested.py); `spelled` is true if misspelled columns are read.
+    `note` is what a user must know of a table that is likely one.
     """
 
     sure: tuple[Columns, ...]
@@ -44,6 +45,7 @@ class Signs(Struct, frozen=True, dict=True):
     test: Callable[[Sequence[str]], bool] = lambda _: True
     needs: Columns = ()
     spelled: bool = False
+    note: str = ""
 
     @property
     def groups(self) -> tuple[Columns, ...]:
@@ -108,7 +110,8 @@ def detect_among(formats: Formats, names: Sequence[str]) -> Detection:
     if not claims:
         return Detection(None, f"no format has the {_columns(names)}")
     (name, claim), *others = claims
-    return Detection(name, f"{how} {_columns(claim.columns)}; {_second(formats, names, name, claim, others)}")
+    note = "" if claim.sure or not formats[name].note else f", {formats[name].note}"
+    return Detection(name, f"{how} {_columns(claim.columns)}{note}; {_second(formats, names, name, claim, others)}")
 
 
 def _second(

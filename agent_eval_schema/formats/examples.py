@@ -93,6 +93,12 @@ def _nothing(_: Any) -> None:
 _NEVER = frozenset({"request", "inputs", "actual_output", "expected_output", "user_input", "prompt", "ideal"})
 """Signs of other formats that have an input, too."""
 
+_OF_LOGS = frozenset(
+    {"trace_id", "span_id", "run_id", "session_id", "record_id", "ts", "timestamp", "start_time", "latency", "duration"}
+    | {"latency_ms", "model", "cost", "total_cost", "total_tokens", "prompt_tokens", "completion_tokens"}
+)
+"""Signs of logged calls: their output is what an agent answered, in a dataset it is the reference."""
+
 
 # --- Langfuse
 def _inspect_status(source: Row) -> Iterator[Finding]:
@@ -247,7 +253,8 @@ PHOENIX = Format(
     signs=Signs(
         sure=tuple(("input", "output", name) for name in ("node_id", "splits", "example_id", "metadata")),
         likely=(("input", "output"),),
-        never=_NEVER | {"reference", "expected", "trace_id", "span_id"},
+        never=_NEVER | _OF_LOGS | {"reference", "expected"},
+        note="where the output is the reference answer",
     ),
     fields=(Field("id", "request_id", as_text, others=("example_id",)), *_fields("input", "output")[1:]),
     passthrough_columns=frozenset(

@@ -188,6 +188,7 @@ LOOKS: list[tuple[Row, dict[str, str]]] = [
         {"question": "Hi", "latency": "1.5", "uid": "a"},
         {"uid": "request_id", "question": "request", "latency": "latency_seconds"},
     ),
+    ({"question": "Hi", "latency_ms": 1500, "durationInMinutes": 2}, {"question": "request"}),  # of seconds is ours
     # another kind of value, a name of ours that is there, nothing that looks like anything
     ({"question": 7, "latency": "slow"}, {}),
     ({"question": "Hi", "request": "Hi"}, {}),

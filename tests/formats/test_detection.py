@@ -47,6 +47,10 @@ NAMES = sorted({name for f in FORMATS for name in f.signs.known})
         ("trace_id spans state request_time", "databricks"),
         ("question label", None),
         ("input expected tags", None),
+        ("id input output node_id", "phoenix"),
+        ("input output tags", "phoenix"),
+        ("record_id input output ts total_cost", None),  # the output of a log is no reference
+        ("input output metadata latency", None),
     ],
 )
 def test_a_table_is_taken_for_what_its_columns_say(columns: str, format: str | None) -> None:
@@ -55,6 +59,14 @@ def test_a_table_is_taken_for_what_its_columns_say(columns: str, format: str | N
 
 def test_a_table_without_columns_is_ours() -> None:
     assert detect([]).format == "databricks"
+
+
+def test_a_guess_says_whose_the_output_is() -> None:
+    assert (
+        "the columns input, output, where the output is the reference answer; second"
+        in detect(["input", "output"]).reason
+    )
+    assert "reference answer" not in detect(["input", "output", "node_id"]).reason
 
 
 def test_the_reason_says_what_came_second_and_what_to_type() -> None:
