@@ -41,7 +41,7 @@ from agent_eval_schema.text.privacy import byte_name
 class Cells(Struct, eq=False):
     """The cells of one column: texts, or JSON texts. A cell is None where it is absent.
 
-    `nul` is true if some text contains a NUL character; `unreadable` has the cells that are not UTF-8, with the reason.
+    `nul` is true if some text may contain a NUL character; `unreadable` has the reason why cells are not UTF-8.
     `array` is there if every cell is text that can be read. `deep` is true if some text, as JSON, is nested too deep.
     """
 
@@ -93,12 +93,12 @@ def read_cells(batch: pa.RecordBatch, name: str) -> Cells | None:
     array = batch.column(at)
     if not is_text(array.type):
         array = simplified(array)
-    if is_json_column(batch.schema.field(at)):
-        nul = pc.any(pc.match_substring(array, "\\u0000")).as_py()
-        return Cells(True, array.to_pylist(), nul=bool(nul), deep=bool(depths(array)[0]))
     if is_text(array.type):
         bounds, data = _offsets(array), array.buffers()[2]
         start, size = int(bounds[0]), int(bounds[-1] - bounds[0])
+        if is_json_column(batch.schema.field(at)):
+            nul = size > 0 and b"\\u0000" in data.slice(start, size).to_pybytes()
+            return Cells(True, array.to_pylist(), nul=nul, deep=bool(depths(array)[0]))
         # the minimum of all bytes shows whether there is a NUL, without a copy of them
         nul = data is not None and size > 0 and int(np.frombuffer(data, np.uint8, size, start).min()) == 0
         deep = bool(depths(array)[0])

@@ -15,7 +15,10 @@ import numpy as np
 import pyarrow as pa
 import xxhash
 
+from agent_eval_schema.cells.arrow import text_views
+
 Array = np.ndarray[Any, Any]
+Texts = Sequence[bytes | memoryview]
 
 
 def hash_texts(texts: Sequence[str | bytes | None]) -> tuple[Array, Array | None]:
@@ -48,16 +51,19 @@ def hash_words(texts: pa.Array) -> pa.Array:
     return _hashed(texts, _words)
 
 
-def _hashed(texts: pa.Array, keys: Callable[[list[bytes]], list[bytes]]) -> pa.Array:
+def _hashed(texts: pa.Array, keys: Callable[[Texts], Texts]) -> pa.Array:
     if texts.null_count == len(texts):
         return pa.nulls(len(texts), pa.uint64())
     absent = np.asarray(texts.is_null()) if texts.null_count else None
-    cells = texts.cast(pa.large_binary()).fill_null(b"").to_pylist()
+    if texts.nbytes > _LARGE * len(texts):
+        cells = [text or b"" for text in text_views(texts)]
+    else:
+        cells = (texts if absent is None else texts.fill_null("")).cast(pa.large_binary()).to_pylist()
     values = chain.from_iterable(keys(cells[at : at + _AT_ONCE]) for at in range(0, len(cells), _AT_ONCE))
     return pa.array(np.fromiter(map(xxhash.xxh3_64_intdigest, values), np.uint64, len(cells)), mask=absent)
 
 
-def _words(texts: list[bytes]) -> list[bytes]:
+def _words(texts: Texts) -> Texts:
     """The words of each text, a blank between them. One text of all lines is read a few times by functions of C, which
     takes a quarter of the time that a regular expression takes."""
     words = _NO_UTF8.join(texts)
@@ -108,6 +114,8 @@ def _fold(sign: str) -> str:
     return " " * len(sign.encode()) if sign in _WIDE_SIGNS else sign.casefold()
 
 
+_LARGE = 1_000
+"""Bytes per text from which on it takes longer to copy it than to make a view of it."""
 _FEW = 40
 _AT_ONCE = 1024
 """Texts that are read together: their words stay in the processor's cache."""

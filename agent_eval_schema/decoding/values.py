@@ -107,7 +107,7 @@ class ListColumn(list[Any]):
 
     def rows_holding(self, wanted: pa.Array, candidates: list[int]) -> list[int]:
         rows = [row for row in candidates if self[row] and self[row] is not FAILED]
-        texts = {row: wanted[row].as_py() for row in rows}
+        texts = dict(zip(rows, wanted.take(pa.array(rows, pa.int64())).to_pylist(), strict=True))
         return [row for row in rows if any([d.content and texts[row] in d.content for d in self[row]])]
 
 

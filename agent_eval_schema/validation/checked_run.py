@@ -263,7 +263,7 @@ class CheckedRun:
         elif workers > 1:
             checked = self._with_workers(workers)
         else:
-            checked = (checked for _, checked in _stream(source.batches(), check))
+            checked = (checked for _, checked in _stream(source, source.batches(), check))
         yield from map(self.add, checked)
 
     def _with_workers(self, workers: int) -> Iterator[pa.RecordBatch]:
@@ -293,7 +293,7 @@ class CheckedRun:
 
     def pairs(self) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
         """Check and count all batches, in order and in this process: each batch of the source, and checked."""
-        for batch, checked in _stream(self.source.batches(), self._checking(self._first, self._check)):
+        for batch, checked in _stream(self.source, self.source.batches(), self._checking(self._first, self._check)):
             yield batch, self.add(checked)
 
     def positions(self, start: int, size: int) -> np.ndarray[Any, Any]:
@@ -351,7 +351,7 @@ class CheckedRun:
         """The batches of the source, checked and normalized; with a mask only the rows where it is true."""
         batches = self.source.batches()
         kept = batches if mask is None else rows_where(batches, mask)
-        return _stream(kept, partial(check_batch, plan=replace(self.plan, columns=True)))
+        return _stream(self.source, kept, partial(check_batch, plan=replace(self.plan, columns=True)))
 
     def every_issue(self) -> Iterator[Issue]:
         """The issues one by one, in the order of the rows, those of the dataset last."""
@@ -366,7 +366,7 @@ class CheckedRun:
     def invalid_rows(self) -> Iterator[pa.RecordBatch]:
         """The invalid rows, their original cells, with their issues (those of rules that compare rows too)."""
         builder = ReportBuilder(self.source, self.plan, keep=_ALL)
-        for batch, checked in _stream(self.source.batches(), self._checking(self.plan)):
+        for batch, checked in _stream(self.source, self.source.batches(), self._checking(self.plan)):
             start = builder.row_count
             builder.add(checked)
             notes: dict[int, list[dict[str, Any]]] = {}
@@ -402,7 +402,7 @@ class CheckedRun:
         check = self._checking(plan)
         if self.source.remote is not None:
             return self.source.remote.map(check)
-        return (checked for _, checked in _stream(self.source.batches(), check))
+        return (checked for _, checked in _stream(self.source, self.source.batches(), check))
 
 
 def with_invalid(checked: pa.RecordBatch, rows: Sequence[int]) -> pa.RecordBatch:
@@ -444,11 +444,15 @@ def _prepared(source: Source, plan: Plan) -> Source:
 
 
 def _stream(
-    batches: Iterable[pa.RecordBatch], check: Callable[[pa.RecordBatch], pa.RecordBatch]
+    source: Source, batches: Iterable[pa.RecordBatch], check: Callable[[pa.RecordBatch], pa.RecordBatch]
 ) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
-    """Each batch and what the check makes of it, in order."""
-    for batch in _read_ahead(batches):
+    """Each of these batches of a source and what the check makes of it, in order."""
+    for batch in batches if source.kind in _IN_MEMORY else _read_ahead(batches):
         yield batch, check(batch)
+
+
+_IN_MEMORY = frozenset(["arrow", "list", "pandas"])
+"""Kinds of sources whose batches are read without waiting: a thread of their own would only compete for Python."""
 
 
 def _read_ahead(items: Iterable[T]) -> Iterator[T]:

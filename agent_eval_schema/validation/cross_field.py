@@ -59,8 +59,8 @@ def note_null_placeholders(rows: Rows) -> None:
         if not is_text(array.type) and not is_text((array := simplified(array)).type):
             continue
         nulls = words.json if is_json_column(rows.batch.schema.field(at)) else words.text
-        short = pc.if_else(pc.less_equal(pc.binary_length(array), LONGEST_PLACEHOLDER), array, None)
-        for row in _rows_where(pc.is_in(short, nulls.cast(array.type))):
+        short = pc.indices_nonzero(pc.less_equal(pc.binary_length(array), LONGEST_PLACEHOLDER))
+        for row in short.filter(pc.is_in(array.take(short), nulls.cast(array.type))).to_pylist():
             got = describe(array[row].as_py().strip('"'))
             rows.log.add(columns.NULL_PLACEHOLDER, row, name, f"expected {_MEANT[name]}, got {got}")
         for row in _rows_where(pc.match_substring_regex(array, _CHAT)) if name == "request" else ():
@@ -93,20 +93,20 @@ def note_placeholders(rows: Rows) -> None:
     """Ground truth and responses that someone was still to write, that a program wrote, or that are a header."""
     for name, words in (("expected_response", UNWRITTEN_TRUTHS), ("response", UNWRITTEN)):
         texts = rows.values[name].texts()
-        short = pc.less_equal(pc.binary_length(texts), LONGEST_PLACEHOLDER)
-        if not pc.any(short).as_py():
+        short = pc.indices_nonzero(pc.less_equal(pc.binary_length(texts), LONGEST_PLACEHOLDER))
+        if not len(short):
             continue
-        cores = pc.utf8_lower(pc.utf8_trim(pc.if_else(short, texts, None), AROUND))
+        cores = pc.utf8_lower(pc.utf8_trim(texts.take(short), AROUND))
         found = pc.is_in(cores, pa.array(words, cores.type), skip_nulls=True)
-        for row in _rows_where(pc.and_(found, pc.not_equal(cores, ""))):
+        for row in short.filter(pc.and_(found, pc.not_equal(cores, ""))).to_pylist():
             message = f"expected the text, got {describe(texts[row].as_py())}"
             rows.log.add(expectations.PLACEHOLDER, row, name, message)
-        for row in _rows_where(pc.match_substring_regex(cores, _MIDNIGHT)):
+        for row in short.filter(pc.match_substring_regex(cores, _MIDNIGHT)).to_pylist():
             message = f"expected the text of a date, got {describe(texts[row].as_py())}"
             rows.log.add(expectations.DATE_AS_TIME, row, name, message)
         words_of_header, asked = pa.array(names_of(name), cores.type), names_of("request")
         letters = pc.replace_substring_regex(cores, _BETWEEN, "")
-        for row in _rows_where(pc.is_in(letters, words_of_header, skip_nulls=True)):
+        for row in short.filter(pc.is_in(letters, words_of_header, skip_nulls=True)).to_pylist():
             question = last_user_text(rows.values["request"][row])
             if question is not None and re.sub(_BETWEEN, "", question.lower()) in asked:
                 message = f"expected a row, got {describe(question)} and {describe(texts[row].as_py())}"

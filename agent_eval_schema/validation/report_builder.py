@@ -7,7 +7,7 @@ rules that compare rows (rules/dataset.py) run here, on hashes.
 import json
 from array import array
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -221,14 +221,16 @@ class ReportBuilder:
         notes = lists.flatten()
         if not len(notes):
             return
-        counts = {e["values"]: e["counts"] for e in notes.field("code").value_counts().to_pylist()}
-        self.counts.update(counts)
+        self.counts.update({e["values"]: e["counts"] for e in notes.field("code").value_counts().to_pylist()})
         codes = notes.field("code").dictionary_encode()
         parents = start + np.repeat(np.arange(len(lists)), np.asarray(pc.list_value_length(lists)))
+        firsts: list[int] = []
         for number, code in enumerate(codes.dictionary.to_pylist()):
-            rows = np.unique(parents[np.asarray(codes.indices) == number])
+            places = np.flatnonzero(np.asarray(codes.indices) == number)
+            rows = np.unique(parents[places])
             self.occurrences.setdefault(code, Occurrences()).add_rows(rows)
             self._rows_of_batch.setdefault(code, []).append(rows)
+            firsts += places[: max(EXAMPLES - len(self.examples.get(code, ())), 0)].tolist()
         for kind, count in _kinds(notes):
             hint = kind["hint"] or RULES[kind["code"]].hint
             self.occurrences[kind["code"]].add_kind(kind["path"], kind["message"], hint, count)
@@ -236,9 +238,8 @@ class ReportBuilder:
             every = pa.array(np.arange(len(ids)))
             self._kept.append((start, lists.take(every), ids.take(every)))  # copies, as of the masks
             self._room -= len(notes)
-        if any(len(self.examples.get(code, ())) < EXAMPLES for code in counts):
-            for issue in _issues_in(start, lists, ids):
-                self._add_example(self._with_file(issue))
+        for issue in _issues_in(start, lists, ids, sorted(firsts)) if firsts else ():
+            self._add_example(self._with_file(issue))
 
     def _add_example(self, issue: Issue) -> None:
         examples = self.examples.setdefault(issue.code, [])
@@ -497,11 +498,14 @@ def _rows(numbers: np.ndarray[Any, Any]) -> str:
     return f"{'row' if len(numbers) == 1 else 'rows'} {rows}"
 
 
-def _issues_in(start: int, lists: pa.ListArray, ids: pa.Array) -> Iterator[Issue]:
-    parents = np.repeat(np.arange(len(lists)), np.asarray(pc.list_value_length(lists)))
-    id_texts = ids.to_pylist()
-    for parent, note in zip(parents.tolist(), lists.flatten().to_pylist(), strict=True):
-        where = (start + parent, id_texts[parent], note["column"], note["path"])
+def _issues_in(start: int, lists: pa.ListArray, ids: pa.Array, at: Sequence[int] | None = None) -> Iterator[Issue]:
+    """The issues in the lists of notes; of the places `at` only."""
+    notes, parents = lists.flatten(), np.repeat(np.arange(len(lists)), np.asarray(pc.list_value_length(lists)))
+    if at is not None:
+        notes, parents = notes.take(pa.array(at, pa.int64())), parents[at]
+    id_texts = ids.take(pa.array(parents)).to_pylist()
+    for parent, id, note in zip(parents.tolist(), id_texts, notes.to_pylist(), strict=True):
+        where = (start + parent, id, note["column"], note["path"])
         yield issue_of(RULES[note["code"]], *where, note["message"], note["hint"])
 
 
