@@ -18,7 +18,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
@@ -137,8 +137,8 @@ class Sender:
         self._client, self._token, self._unsure, self._unchanged = client, token, unsure, unchanged
         raw = token.encode()
         spellings = [token, token[::-1], raw.hex(), *(base64.b64encode(raw[i:]).decode()[:-4] for i in range(3))]
-        self._size = min(_FRAGMENT, len(token))
-        self._fragments = {s[at : at + self._size] for s in spellings for at in range(len(s) - self._size + 1)}
+        size = min(_FRAGMENT, len(token))
+        self._fragments = {s[at : at + size] for s in spellings for at in range(len(s) - size + 1)}
         self._again = True
         self._may_have_written = False
 
@@ -146,20 +146,18 @@ class Sender:
         self,
         method: str,
         url: str,
-        body: bytes,
+        body: bytes = b"",
         *,
         headers: Mapping[str, str] | None = None,
-        writes: bool,
+        writes: bool = False,
         reply_to: Any = None,
     ) -> Any:
         """The whole answer; events only up to the reply to `reply_to`. Raises EvalSetError for every other outcome."""
         headers = {"content-type": "application/json", **(headers or {}), "accept-encoding": "identity"}
         request = self._client.build_request(method, url, content=body, headers=headers)
+        where = visible(f"{request.url.scheme}://{request.url.netloc.decode()}{request.url.path}")
         while True:
-            before, self._may_have_written = self._may_have_written, self._may_have_written or writes
-            answer = await self._exchange(request, before, reply_to)
-            if isinstance(answer, str):
-                raise EvalSetError(f"{answer}: {self.outcome}")
+            answer, is_reply = await self._exchange(request, where, writes, reply_to)
             status = answer.status_code
             if writes and (300 <= status < 500 or (status == 503 and not answer.content)):
                 self._may_have_written = False
@@ -168,43 +166,50 @@ class Sender:
             self._again = False
             wait = answer.headers.get("retry-after") or ""
             await anyio.sleep(min(float(wait), LONGEST_BACKOFF) if wait.isdecimal() else BACKOFF)
-        if status < 300:
+        if status < 300 and (is_reply or reply_to is None):
             return answer
-        where = _place(request.url)
+        if status < 300:
+            raise self.failure(f"{where} sent a response that is not an MCP message ({self.quoted(answer.text)})")
         if status < 400:
             target = self.quoted(answer.headers.get("location", "an address that it does not name"))
-            raise EvalSetError(f"{where} points to {target}, where the token must not go: {self.outcome}")
+            raise self.failure(f"{where} points to {target}, where the token must not go")
         words = words_of(answer.text)
         reason = f": {self.quoted(words)}" if words else ""
         named = f"{words} {STATUS_NAMES.get(status, '')}" if status < 500 else ""
-        raise EvalSetError(f"{where} answered {status}{reason}: {self.advice(named, self.outcome)}")
+        raise self.failure(f"{where} answered {status}{reason}", self.advice(named, self.outcome))
 
-    async def _exchange(self, request: Any, before: bool, reply_to: Any) -> Any:
-        """The answer, or in words why there is none; `before`: a request before this one may have written. An
-        exception of the HTTP library contains the request, with its token: none leaves this method."""
-        where = _place(request.url)
+    async def _exchange(self, request: Any, where: str, writes: bool, reply_to: Any) -> tuple[Any, bool]:
+        """The answer, and whether it holds the reply. An exception of the HTTP library contains the request, with its
+        token: EvalSetError in its place has only the reason."""
+        before, self._may_have_written = self._may_have_written, self._may_have_written or writes
         try:
             response = await self._client.send(request, auth=self._signed, stream=True)
             try:
                 session = response.headers.get("mcp-session-id", "")
                 if self._hidden(session) != session:  # the SDK logs it
-                    return f"{where} sent the token back as the ID of a session"
-                answer = await _whole(response, reply_to)
-                return f"{where} sent {answer}" if isinstance(answer, str) else answer
+                    raise self.failure(f"{where} sent the token back as the ID of a session")
+                return await _whole(response, reply_to)
             finally:
                 await response.aclose()
+        except _Unacceptable as error:
+            reason = f"{where} sent {error}"
         except (http.ConnectError, http.ConnectTimeout, http.ProxyError, http.UnsupportedProtocol) as error:
             self._may_have_written = before
-            return f"no connection to {where} ({self.quoted(str(error) or 'no answer')})"
+            reason = f"no connection to {where} ({self.quoted(str(error) or 'no answer')})"
         except http.TimeoutException:
-            return f"no answer from {where} in time"
+            reason = f"no answer from {where} in time"
         except http.HTTPError as error:
-            return f"the connection to {where} ended before its answer did ({self.quoted(error)})"
+            reason = f"the connection to {where} ended before its answer did ({self.quoted(error)})"
+        raise self.failure(reason)
 
     @property
     def outcome(self) -> str:
         """The state of the service when its answer is not known."""
         return self._unsure if self._may_have_written else self._unchanged
+
+    def failure(self, reason: str, advice: str = "") -> EvalSetError:
+        """The exception for a failure; without advice it ends with the outcome."""
+        return EvalSetError(f"{reason}: {advice or self.outcome}")
 
     def _signed(self, request: Any) -> Any:
         request.headers["authorization"] = f"Bearer {self._token}"
@@ -215,23 +220,14 @@ class Sender:
         return excerpt(self._hidden(str(words)), 300)
 
     def _hidden(self, text: str) -> str:
-        """The beginning of a text, without the parts of the token in it; nothing of a text that spells it otherwise."""
-        text = text[:_LONGEST_QUOTE]
-        covered = {i for at in self._found(text) for i in range(at, at + self._size)}
-        shown = re.sub("\0+", "***", "".join("\0" if i in covered else c for i, c in enumerate(text)))
+        """The beginning of a text without the token; nothing of a text that has a part or another spelling of it."""
+        shown = text.replace(self._token, "***")[:_LONGEST_QUOTE]
         unescaped = re.sub(r"\\u([0-9a-fA-F]{4})", lambda found: chr(int(found[1], 16)), shown)
-        spellings = (unquote(shown), html.unescape(shown), unescaped, shown)
-        return "***" if any(self._found("".join(spelling.split())) for spelling in spellings) else shown
-
-    def _found(self, text: str) -> list[int]:
-        return [at for at in range(len(text) - self._size + 1) if text[at : at + self._size] in self._fragments]
+        spellings = ["".join(s.split()) for s in (shown, unquote(shown), html.unescape(shown), unescaped)]
+        return "***" if any(part in spelling for spelling in spellings for part in self._fragments) else shown
 
     def advice(self, words: str, otherwise: str) -> str:
         return next((text or self.outcome for name, text in ADVICE.items() if name in words), otherwise)
-
-
-def _place(url: Any) -> str:
-    return visible(f"{url.scheme}://{url.netloc.decode()}{url.path}")
 
 
 _FRAGMENT = 12
@@ -241,46 +237,40 @@ _LONGEST_QUOTE = 4000
 """The characters of an excerpt of an answer."""
 
 
-async def _whole(response: Any, reply_to: Any = None) -> Any:
-    """The response with its body read, or in words why that is not done. A body may be a thousand times as large as it
-    was packed, so a packed one is not read; a charset may be a packing too (`zip`), so all text is UTF-8."""
+class _Unacceptable(Exception):
+    """An answer that is not read, in words."""
+
+
+async def _whole(response: Any, reply_to: Any) -> tuple[Any, bool]:
+    """The response with its body read, and whether it has the reply. A body may be a thousand times as large as it was
+    packed, so a packed one is not read; a charset may be a packing too (`zip`), so all text is UTF-8."""
     if response.headers.get("content-encoding", "").lower() not in ("", "identity"):
-        return "a compressed answer, which it was not asked for"
+        raise _Unacceptable("a compressed answer, which it was not asked for")
     kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-    size, parts, events = 0, list[bytes](), _Events(reply_to)
-    async for part in response.aiter_raw():
-        size += len(part)
-        if size > LARGEST_ANSWER:
-            return f"more than {LARGEST_ANSWER:,} bytes"
-        parts.append(part)
-        if kind == _EVENTS and reply_to is not None and events.has_reply(part):
-            break  # a server may keep the stream open
-    kept = {k: v for k, v in response.headers.items() if k.lower() in _KEPT_HEADERS}
-    return http.Response(response.status_code, headers={**kept, "content-type": kind}, content=b"".join(parts))
+    parts: list[bytes] = []
+
+    async def body() -> AsyncIterator[bytes]:
+        async for part in response.aiter_raw():
+            parts.append(part)
+            if response.num_bytes_downloaded > LARGEST_ANSWER:
+                raise _Unacceptable(f"more than {LARGEST_ANSWER:,} bytes")
+            yield part
+
+    kept = {k: v for k, v in response.headers.items() if k.lower() in _KEPT_HEADERS} | {"content-type": kind}
+    whole = http.Response(response.status_code, headers=kept, content=body(), request=response.request)
+    is_reply = False
+    if kind == "text/event-stream" and reply_to is not None:
+        events = streamable_http.EventSource(whole)
+        async for event in events.aiter_sse() if hasattr(events, "aiter_sse") else events:  # as of mcp 1, or of mcp 2
+            if is_reply := event.event == "message" and _is_reply(event.data, reply_to):
+                break  # a server may keep the stream open
+    else:
+        await whole.aread()
+        is_reply = kind == "application/json" and reply_to is not None and _is_reply(whole.text, reply_to)
+    return http.Response(response.status_code, headers=kept, content=b"".join(parts)), is_reply
 
 
-_EVENTS = "text/event-stream"
 _KEPT_HEADERS = ("mcp-session-id", "mcp-protocol-version", "retry-after", "location")
-
-
-class _Events:
-    """The events of a stream as they come, each complete with a blank line: `data: …` lines between blank lines."""
-
-    def __init__(self, reply_to: Any) -> None:
-        self._reply_to = reply_to
-        self._parts: list[bytes] = []
-
-    def has_reply(self, part: bytes) -> bool:
-        """Whether an event that this part completes is the reply to a request."""
-        tail = self._parts[-1][-3:] if self._parts else b""
-        self._parts.append(part)
-        if not re.search(rb"\n\r?\n|\r\r", tail + part):
-            return False
-        *events, rest = re.split(r"(?:\r?\n|\r){2}", b"".join(self._parts).decode("utf-8", "replace"))
-        self._parts = [rest.encode()]
-        lines = (re.split(r"\r?\n|\r", event) for event in events)
-        data = ("\n".join(line[5:] for line in event if line.startswith("data:")) for event in lines)
-        return any(_is_reply(text, self._reply_to) for text in data)
 
 
 def words_of(body: str) -> str:
@@ -411,7 +401,7 @@ def get_evaluation(
     path = rest_path(checked_name(name, EVALUATION_NAME))
 
     async def send(where: str, sender: Sender, _: object) -> Evaluation:
-        text = (await sender.deliver("GET", where + path, b"", writes=False)).text
+        text = (await sender.deliver("GET", where + path)).text
         stored = Evaluation(_object(text, sender, "an evaluation"))
         stored.text = text
         return stored
@@ -463,16 +453,16 @@ def list_evaluations(
         tokens = [""]
         while True:
             path = rest_path(f"{parent}/evaluations", **({"pageToken": tokens[-1]} if tokens[-1] else {}))
-            text = (await sender.deliver("GET", where + path, b"", writes=False)).text
+            text = (await sender.deliver("GET", where + path)).text
             page = _object(text, sender, "a page of evaluations")
             items, following = page.get("evaluations") or [], page.get("nextPageToken") or ""
             if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
-                raise EvalSetError(f"expected a list of evaluations, got {sender.quoted(text)}: {sender.outcome}")
+                raise sender.failure(f"expected a list of evaluations, got {sender.quoted(text)}")
             found += map(Evaluation, items)
             if not following:
                 return found
             if not isinstance(following, str) or following in tokens:  # it would never end
-                raise EvalSetError(f"expected a new nextPageToken, got {sender.quoted(following)}: {sender.outcome}")
+                raise sender.failure(f"expected a new nextPageToken, got {sender.quoted(following)}")
             tokens.append(following)
 
     return _sent(send, check_endpoint(endpoint or REST_ENDPOINT), token, timeout)
@@ -536,14 +526,14 @@ def import_evaluations(
             operation = _object(answer.text, sender, "an operation")
             if isinstance(error := operation.get("error"), dict):
                 words = f"{error.get('message')} {_STATUS_CODES.get(str(error.get('code')), '')}".strip()
-                raise EvalSetError(f"the import failed: {sender.quoted(words)}: {sender.advice(words, UNSURE_IMPORT)}")
+                raise sender.failure(f"the import failed: {sender.quoted(words)}", sender.advice(words, UNSURE_IMPORT))
             if operation.get("done") is True:
                 found = operation.get("response")
                 return {k: v for k, v in found.items() if k != "@type"} if isinstance(found, dict) else {}
             try:
                 status = rest_path(checked_name(operation.get("name"), OPERATION_NAME))
                 await anyio.sleep(POLLING)
-                answer = await sender.deliver("GET", where + status, b"", writes=False)
+                answer = await sender.deliver("GET", where + status)
             except EvalSetError as error:  # of the question, while the import goes on
                 reason = str(error).removesuffix(f": {sender.outcome}")
                 raise EvalSetError(f"{reason}: {sender.outcome}") from None
@@ -606,7 +596,7 @@ def _sent(
 def _object(text: str, sender: Sender, what: str) -> dict[str, Any]:
     value = jsontext.parse(text)
     if not isinstance(value, dict):
-        raise EvalSetError(f"expected {what}, got {sender.quoted(text)}: {sender.outcome}")
+        raise sender.failure(f"expected {what}, got {sender.quoted(text)}")
     return value
 
 
@@ -631,7 +621,7 @@ async def _over_mcp(arguments: dict[str, Any], endpoint: str, sender: Sender, sc
     text = "\n".join(part["text"] for part in result.get("content") or () if part.get("type") == "text")
     if result.get("isError"):
         words = words_of(text)
-        raise EvalSetError(f"{TOOL} failed: {sender.quoted(words)}: {sender.advice(words, FIX_FIELDS)}")
+        raise sender.failure(f"{TOOL} failed: {sender.quoted(words)}", sender.advice(words, FIX_FIELDS))
     structured = result.get("structuredContent")
     return structured if isinstance(structured, dict) else _evaluation(text, sender)
 
@@ -688,31 +678,20 @@ class _CourierTransport(http.AsyncBaseTransport):  # type: ignore[misc]  # of ei
         body = await request.aread()
         if request.method == "DELETE":
             with anyio.move_on_after(GOODBYE), suppress(EvalSetError):  # end the session, if the server has one
-                return await self._send(request, b"", writes=False)
+                return await self._send(request)
             return http.Response(405)
         message = json.loads(body)
         expected = message.get("id") if "method" in message else None  # none to a reply of the SDK's own
         try:
-            answer = await self._send(request, body, writes=message.get("method") == "tools/call", reply_to=expected)
-            kind = answer.headers["content-type"]
-            is_answered = (
-                _Events(expected).has_reply(answer.content + b"\n\n")
-                if kind == _EVENTS
-                else kind == "application/json" and _is_reply(answer.text, expected)
-            )
-            if expected is not None and not is_answered:
-                words = f"a response that is not an MCP message ({self._courier.quoted(answer.text)})"
-                raise EvalSetError(f"{request.url} sent {words}: {self._courier.outcome}")
-            return answer
+            return await self._send(request, body, writes=message.get("method") == "tools/call", reply_to=expected)
         except EvalSetError as error:
             self.failure = str(error)
         self._stop()
         return await anyio.sleep_forever()
 
-    async def _send(self, request: Any, body: bytes, *, writes: bool, reply_to: Any = None) -> Any:
+    async def _send(self, request: Any, *content: bytes, **options: Any) -> Any:
         headers = {k: v for k, v in request.headers.items() if k.startswith(_OF_MCP)}
-        url = str(request.url)
-        return await self._courier.deliver(request.method, url, body, headers=headers, writes=writes, reply_to=reply_to)
+        return await self._courier.deliver(request.method, str(request.url), *content, headers=headers, **options)
 
 
 _OF_MCP = ("accept", "content-type", "mcp-", "last-event-id")
