@@ -28,7 +28,8 @@ from msgspec.structs import replace
 
 from agent_eval_schema.cells.cells import native_rows
 from agent_eval_schema.conversion.loss_log import LossLog
-from agent_eval_schema.formats.ces.rows import by_json_names, objects
+from agent_eval_schema.formats.ces.inspection import expected_calls
+from agent_eval_schema.formats.ces.rows import by_json_names
 from agent_eval_schema.formats.format import POSITION, CanonicalRow, Row, Written, kept_of
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.formats.registry import find_format
@@ -495,8 +496,9 @@ def unread_fields(evaluation: CesEvaluation) -> Iterator[tuple[str, Any]]:
     named = by_json_names(evaluation.evaluation)
     if not named.keys() & {"golden", "scenario"}:
         yield from unread(named, _READ)
-    for path in _any_arguments(named):
-        yield path, "any arguments"
+    for path, call in expected_calls(named):
+        if isinstance(call, dict) and call.get("args") is None:
+            yield f"{path}.args", "any arguments"
 
 
 def unread(value: Any, shape: ReadKeys, path: str = "") -> Iterator[tuple[str, Any]]:
@@ -511,23 +513,6 @@ def unread(value: Any, shape: ReadKeys, path: str = "") -> Iterator[tuple[str, A
                 yield from unread(part, shape[key], below)
             elif part not in (None, "", [], {}):
                 yield below, part
-
-
-def _any_arguments(evaluation: Mapping[str, Any]) -> Iterator[str]:
-    """Expected calls with unspecified arguments, which a trajectory cannot represent."""
-    golden, scenario = evaluation.get("golden"), evaluation.get("scenario")
-    expected = objects(scenario.get("scenarioExpectations")) if isinstance(scenario, dict) else []
-    for i, wanted in enumerate(expected):
-        tool = wanted.get("toolExpectation")
-        call = tool.get("expectedToolCall") if isinstance(tool, dict) else None
-        if isinstance(call, dict) and call.get("args") is None:
-            yield f"scenario.scenarioExpectations[{i}].toolExpectation.expectedToolCall.args"
-    for i, turn in enumerate(objects(golden.get("turns")) if isinstance(golden, dict) else ()):
-        for j, step in enumerate(objects(turn.get("steps"))):
-            expectation = step.get("expectation")
-            call = expectation.get("toolCall") if isinstance(expectation, dict) else None
-            if isinstance(call, dict) and call.get("args") is None:
-                yield f"golden.turns[{i}].steps[{j}].expectation.toolCall.args"
 
 
 _READ = packaged(__package__, "result_fields.json", dict[str, Any])

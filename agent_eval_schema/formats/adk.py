@@ -39,14 +39,15 @@ from agent_eval_schema.formats.format import (
     save_json,
     with_ids,
 )
-from agent_eval_schema.formats.genai import CASES, OF_DATASET, cases_of
+from agent_eval_schema.formats.genai import CASES, OF_DATASET, OF_EVALSET, RESULTS, cases_of
 from agent_eval_schema.formats.genai import OF_CASE as OF_GENAI_CASE
-from agent_eval_schema.formats.shapes import all_of, as_tags, as_text, read_calls
+from agent_eval_schema.formats.shapes import as_tags, as_text, entries_in, read_calls
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules import adk
 from agent_eval_schema.rules.pages import ADK_EVALUATE
 from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.text import jsontext
+from agent_eval_schema.text.jsontext import structured
 
 _PLACE = ("eval_id", "turn", "turns", "history")
 TURN_COLUMNS, LEGACY_COLUMNS = (*_PLACE, "user_content"), (*_PLACE, "query")
@@ -75,8 +76,7 @@ def is_evalset(names: Sequence[str], head: Head) -> bool:
 
 def are_scenarios(names: Sequence[str], head: Head) -> bool:
     """A file of scenarios for a simulated user; those of AgentCore have turns."""
-    cases = [case for row in head() for case in all_of(row.get("scenarios"))] if "scenarios" in names else []
-    return any(isinstance(case, dict) and "starting_prompt" in snake_keys(case) for case in cases)
+    return "scenarios" in names and any("starting_prompt" in snake_keys(c) for c in entries_in(head, "scenarios"))
 
 
 def is_test_list(names: Sequence[str], _: Head) -> bool:
@@ -89,10 +89,7 @@ OF_TEST_LIST = ("expected_tool_use", "expected_intermediate_agent_responses")
 
 def are_sessions(names: Sequence[str], head: Head) -> bool:
     """Sessions of the older evalset: the turns in `data` have a query."""
-    if is_action_file(names, head):
-        return False
-    turns = [turn for row in head() for turn in all_of(row.get("data"))] if "data" in names else []
-    return any(isinstance(turn, dict) and "query" in turn for turn in turns)
+    return "data" in names and not is_action_file(names, head) and any("query" in t for t in entries_in(head, "data"))
 
 
 def turns_of_evalset(document: Mapping[str, Any]) -> Iterator[Unfolded]:
@@ -123,7 +120,7 @@ def turns_of_session(session: Mapping[str, Any]) -> Iterator[Unfolded]:
 
 def turns_of_scenarios(document: Mapping[str, Any]) -> Iterator[Unfolded]:
     """The scenarios of a file of their own, by whose prompts their conversations start."""
-    for scenario in map(_without_nulls, _listed(document.get("scenarios"))):
+    for scenario in map(_without_nulls, map(structured, _listed(document.get("scenarios")))):
         content = {"role": "user", "parts": [{"text": scenario.get("starting_prompt")}]}
         yield {**dict.fromkeys(_PLACE), "conversation_scenario": scenario, "user_content": content}, ()
 
@@ -154,6 +151,10 @@ def _objects(values: Any) -> list[dict[str, Any]]:
 
 def _scores(results: Any) -> dict[str, Any]:
     return {str(r.get("metric_name")): r["score"] for r in _objects(results) if r.get("score") is not None}
+
+
+def _is_result(names: Sequence[str], _: Head) -> bool:
+    return not set(RESULTS).isdisjoint(names) and not OF_EVALSET.isdisjoint(names)
 
 
 def turns_of_test_list() -> Unfold:
@@ -527,15 +528,7 @@ ADK = Format(
     nested=(
         Nested(is_evalset, turns_of_evalset, parts=CASES, columns=TURN_COLUMNS),
         lists_in("scenarios", unfold=turns_of_scenarios, columns=TURN_COLUMNS, detect=are_scenarios),
-        lists_in(
-            *("eval_case_results", "evalCaseResults"),
-            unfold=turns_of_result,
-            columns=TURN_COLUMNS,
-            detect=lambda names, _: (
-                not {"eval_case_results", "evalCaseResults"}.isdisjoint(names)
-                and not {"eval_set_id", "evalSetId"}.isdisjoint(names)
-            ),
-        ),
+        lists_in(*RESULTS, unfold=turns_of_result, columns=TURN_COLUMNS, detect=_is_result),
     ),
     writer=Writer(document=_evalset, save=save_json),
 )

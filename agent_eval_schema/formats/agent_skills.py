@@ -18,14 +18,14 @@ from itertools import count
 from agent_eval_schema.formats.detection import Signs
 from agent_eval_schema.formats.documents import CaseList
 from agent_eval_schema.formats.format import CanonicalRow, Field, Format, Head, Writer, Written, save_json
-from agent_eval_schema.formats.shapes import all_of, as_text, question, read_statements, write_statements
+from agent_eval_schema.formats.shapes import as_text, entries_in, question, read_statements, write_statements
 
 
 def _is_file_of_evals(names: Sequence[str], head: Head) -> bool:
     """Whether `evals` is a list of test cases, and not a column of results."""
     if "evals" not in names or "skill_name" in names:  # neither needs the rows
         return "evals" in names
-    return any(isinstance(e, dict) and "prompt" in e for row in head() for e in all_of(row.get("evals")))
+    return any("prompt" in case for case in entries_in(head, "evals"))
 
 
 def _document(rows: Sequence[CanonicalRow]) -> Written:

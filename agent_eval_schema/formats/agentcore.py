@@ -23,6 +23,7 @@ from agent_eval_schema.formats.shapes import (
     all_of,
     as_tags,
     as_text,
+    entries_in,
     of_list,
     question,
     question_or_messages,
@@ -77,7 +78,7 @@ def _has_scenarios(names: Sequence[str], head: Head) -> bool:
     """Whether there are scenarios, one per row or in a list, and not the rows of anybody else."""
     if "scenarios" not in names:
         return {"scenario_id", "turns"} <= set(names) and "turn" not in names
-    found = [s for row in head() for s in all_of(row.get("scenarios")) if isinstance(s, dict)]
+    found = entries_in(head, "scenarios")
     if not found:  # a file of scenarios of ADK may have none, too
         return [*head()] != [{"scenarios": []}]
     return any(not s.keys().isdisjoint(("scenario_id", "turns", "input", "actor_profile")) for s in found)

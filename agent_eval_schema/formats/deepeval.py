@@ -12,7 +12,7 @@ and writes the files in tests/data/platforms/deepeval.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Any
 
@@ -23,6 +23,7 @@ from agent_eval_schema.formats.format import Field, Format, Head, Nested, Row, W
 from agent_eval_schema.formats.kept import dropped_of, inspect_kinds
 from agent_eval_schema.formats.shapes import (
     all_of,
+    entries_in,
     lone_arguments,
     python_lists,
     question,
@@ -30,6 +31,7 @@ from agent_eval_schema.formats.shapes import (
     read_labels,
     read_texts,
     uri_of,
+    with_camel,
     with_content,
     write_calls,
     write_labels,
@@ -42,7 +44,7 @@ from agent_eval_schema.text.describe import describe
 from agent_eval_schema.text.jsontext import listed, structured
 
 SEPARATOR, TOOL_SEPARATOR = "|", ";"
-_python_lists = python_lists("context", "retrieval_context", "retrievalContext", "turns")
+_python_lists = python_lists("context", *with_camel("retrieval_context"), "turns")
 _SOURCED = re.compile(r"deepeval_source=(?P<source>.*?),deepeval_context=(?P<context>.*)")
 """How a document with a source is written: its text may have no line break."""
 
@@ -92,7 +94,7 @@ _CALLS = (_read_calls, write_calls("name", "input_parameters"))
 _lone_arguments = lone_arguments("input_parameters", "tools_called", "expected_tools")
 
 
-_OUTCOMES = ("expected_outcome", "expectedOutcome")
+_OUTCOMES = with_camel("expected_outcome")
 CONVERSATION = ("scenario", "turns", *_OUTCOMES)
 
 
@@ -102,13 +104,7 @@ def _either(turn: Row, *names: str) -> Any:
 
 def _with_camel(*fields: Field) -> tuple[Field, ...]:
     """The fields, which have their names in camelCase too."""
-    return tuple(replace(f, others=(*f.others, *_camel([f.path]))) for f in fields)
-
-
-def _camel(names: Iterable[str]) -> tuple[str, ...]:
-    return tuple(
-        f"{first}{''.join(map(str.capitalize, more))}" for first, *more in (n.split("_") for n in names) if more
-    )
+    return tuple(replace(f, others=(*f.others, *with_camel(f.path)[1:])) for f in fields)
 
 
 def _read_rest(source: Row, row: dict[str, Any]) -> None:
@@ -130,7 +126,7 @@ def _read_rest(source: Row, row: dict[str, Any]) -> None:
         found["request"] = {"messages": [{"role": t.get("role"), "content": t.get("content")} for t in turns[:end]]}
     elif source.get("scenario") is not None:
         found["request"] = source["scenario"]
-    found["expected_response"] = next((source[name] for name in _OUTCOMES if source.get(name) is not None), None)
+    found["expected_response"] = _either(source, *_OUTCOMES)
     row.update({name: value for name, value in found.items() if value is not None and row.get(name) is None})
     wanted = structured(source.get("expectations"))
     if wanted is not None:
@@ -162,11 +158,9 @@ _OWN = (
 )
 """Columns of a golden or a test case that are not reported."""
 
-_BESIDE_INPUT = (
+_BESIDE_INPUT = with_camel(
     *("actual_output", "expected_output", "expected_tools", "tools_called", "retrieval_context"),
     *("additional_metadata", "source_file"),
-    *("actualOutput", "expectedOutput", "expectedTools", "toolsCalled", "retrievalContext"),
-    *("additionalMetadata", "sourceFile"),
 )
 """The columns by which an input is that of a golden or a test case."""
 
@@ -179,7 +173,7 @@ def _is_run(names: Sequence[str], head: Head) -> bool:
     """Whether this is a test run: its cases have an input or turns, and are not those of anybody else."""
     if set(CASES).isdisjoint(names):
         return False
-    cases = [case for row in head() for name in CASES for case in all_of(row.get(name)) if isinstance(case, dict)]
+    cases = entries_in(head, *CASES)
     return not cases or any(not case.keys().isdisjoint(("input", "turns", "scenario")) for case in cases)
 
 
@@ -251,7 +245,7 @@ DEEPEVAL = Format(
             *("additional_metadata", "tags", read_labels, write_labels), others=("metadata",), second="tags", kept=True
         ),
     ),
-    passthrough_columns=frozenset((*_OWN, *_camel(_OWN), *CONVERSATION)),
+    passthrough_columns=frozenset((*with_camel(*_OWN), *CONVERSATION)),
     read_rest=_read_rest,
     write_rest=_write_rest,
     extra_columns=("expectations",),

@@ -24,7 +24,15 @@ from agent_eval_schema.formats.adk_schema import snake_case
 from agent_eval_schema.formats.detection import Signs, each_with
 from agent_eval_schema.formats.documents import CaseList, with_truth
 from agent_eval_schema.formats.format import Field, Format, Head, Nested, Row, Unfolded, Writer, lists_in
-from agent_eval_schema.formats.shapes import all_of, as_text, objects_of, read_context, text_only, write_context
+from agent_eval_schema.formats.shapes import (
+    all_of,
+    as_text,
+    objects_of,
+    read_context,
+    text_only,
+    with_camel,
+    write_context,
+)
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.jsontext import structured, without_null
@@ -207,7 +215,7 @@ def _is_dataset(names: Sequence[str], head: Head) -> bool:
     return not found.keys().isdisjoint(OF_CASE) and found.keys().isdisjoint({"conversation", "eval_id"})
 
 
-CASES = ("eval_cases", "evalCases")
+CASES = with_camel("eval_cases")
 """The keys of the list of cases: a dataset may have both."""
 
 
@@ -220,18 +228,14 @@ FRAME = "eval_dataset_df"
 """The key of the rows of a dataset that was made of a DataFrame, in place of cases."""
 
 OF_CASE = frozenset(
-    [
-        *("prompt", "responses", "agent_data", "agentData", "reference", "intermediate_events", "intermediateEvents"),
-        *("user_scenario", "userScenario", "starting_prompt", "startingPrompt"),
-        *("interactions_data_source", "interactionsDataSource"),
-    ]
+    with_camel(
+        *("prompt", "responses", "agent_data", "reference", "intermediate_events", "user_scenario"),
+        *("starting_prompt", "interactions_data_source"),
+    )
 )
 """Keys by which a case of an EvaluationDataset is known."""
 
-OF_DATASET = OF_CASE | {
-    *(FRAME, "candidate_name", "bigquery_source", "gcs_source"),
-    *("evalDatasetDf", "candidateName", "bigquerySource", "gcsSource"),
-}
+OF_DATASET = OF_CASE.union(with_camel(FRAME, "candidate_name", "bigquery_source", "gcs_source"))
 """Keys beside its cases by which an EvaluationDataset is known."""
 
 
@@ -244,10 +248,11 @@ def rows_of_dataset(row: Row) -> Iterator[Unfolded]:
 
 def _is_result(names: Sequence[str], _: Head) -> bool:
     """An EvaluationResult, also as `agents-cli eval grade` writes it; that of ADK names its evalset."""
-    return not set(_RESULTS).isdisjoint(names) and {"eval_set_id", "evalSetId"}.isdisjoint(names)
+    return not set(RESULTS).isdisjoint(names) and OF_EVALSET.isdisjoint(names)
 
 
-_RESULTS = ("eval_case_results", "evalCaseResults")
+RESULTS = with_camel("eval_case_results")
+OF_EVALSET = frozenset(with_camel("eval_set_id"))
 
 
 def _rows_of_result(document: Row) -> Iterator[Unfolded]:
@@ -548,7 +553,7 @@ GENAI = Format(
     one_kind=("response", "answered row", "unanswered row"),
     without_request="Fill `prompt`; of an interaction (`interactions_data_source`), load the agent data first.",
     nested=(
-        Nested(_is_result, _rows_of_result, parts=_RESULTS, columns=_COLUMNS, lists=_RESULTS),
+        Nested(_is_result, _rows_of_result, parts=RESULTS, columns=_COLUMNS, lists=RESULTS),
         lists_in(*CASES, unfold=rows_of_dataset, columns=_COLUMNS, detect=_is_dataset),
         CaseList(FRAME, {FRAME: []}, text="prompt", mark="intermediate_events").nested,
         Nested(_has_agent_data, rows_of_agent_data, parts=("agent_data", "agentData"), columns=_COLUMNS),

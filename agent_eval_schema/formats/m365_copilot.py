@@ -27,17 +27,13 @@ from agent_eval_schema.formats.shapes import (
     question,
     read_context,
     read_labels,
+    write_context,
     write_labels,
-    write_texts,
 )
 
 _OF_DOCUMENT = ("schemaVersion", "default_evaluators", "default_allowed_tools", "metadata")
 _OF_TURN = ("evaluators", "evaluators_mode", "allowed_tools", "citations", "scores", "diagnostics", "status")
 _OF_THREAD = ("description", "conversation_id", "summary")
-
-
-def _write_context(documents: list[dict[str, Any]]) -> str | None:
-    return "\n\n".join(write_texts(documents) or ()) or None
 
 
 def _document(sessions: list[dict[str, Any]]) -> dict[str, Any]:
@@ -106,7 +102,7 @@ M365_COPILOT: Format = Format(
         Field("prompt", "request", write=question),
         Field("expected_response", "expected_response"),
         Field("response", "response"),
-        Field("context", "expected_retrieved_context", read_context, _write_context),
+        Field("context", "expected_retrieved_context", read_context, write_context),
         Field(
             "evaluators.ToolCallSelection.calls",
             "reference_trajectory",

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from agent_eval_schema.decoding import chat
 from agent_eval_schema.decoding.requests import is_request
-from agent_eval_schema.formats.format import Row
+from agent_eval_schema.formats.format import Head, Row
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rule import Rule
 from agent_eval_schema.rules.reading import NOT_A_LIST, NOT_A_ROW
@@ -171,6 +171,17 @@ def all_of(values: Any) -> Sequence[Any]:
     """The entries of a list, or none."""
     found = structured(values)
     return found if isinstance(found, list) else ()
+
+
+def entries_in(head: Head, *keys: str) -> list[Row]:
+    """The objects in the lists under these keys of the first rows."""
+    return [e for row in head() for key in keys for e in all_of(row.get(key)) if isinstance(e, dict)]
+
+
+def with_camel(*names: str) -> tuple[str, ...]:
+    """The names, and those of several words in camelCase, as some models write them, too."""
+    words = (name.split("_") for name in names)
+    return *names, *(f"{first}{''.join(map(str.capitalize, more))}" for first, *more in words if more)
 
 
 def objects_of(value: Any, path: str) -> tuple[list[Any], list[Finding]]:

@@ -91,11 +91,6 @@ _SQL = re.compile(r"\s*(SELECT|WITH|INSERT INTO|UPDATE|DELETE FROM)\b")
 """How a statement of SQL begins; in lower case, `select a flight from …` is a request."""
 
 
-def has_names_of_others(names: Sequence[str]) -> bool:
-    """Whether a table has a column that others call so, and lacks ours."""
-    return any(name not in COLUMNS and (role_of(name).column or names[0]) not in names for name in names)
-
-
 def is_question(name: str) -> bool:
     """Whether others call a column so that has the question of a row."""
     return role_of(name).column == "request"

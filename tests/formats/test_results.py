@@ -99,8 +99,8 @@ def test_a_result_of_adk_has_a_row_per_invocation(by_alias: bool, tmp_path: Path
 
 def test_scenarios_of_adk_start_with_their_prompts(tmp_path: Path) -> None:
     scenario = {"starting_prompt": "How many days?", "conversation_plan": "Ask for next year, too."}
-    (row,) = rows_of(written({"scenarios": [scenario]}, tmp_path), "adk")
-    assert (row["request"], row["conversation_scenario"]) == (ASKED, scenario)
+    for row in rows_of(written({"scenarios": [scenario, json.dumps(scenario)]}, tmp_path), "adk"):
+        assert (row["request"], row["conversation_scenario"]) == (ASKED, scenario)
 
 
 def test_a_result_of_vertex_has_the_scores_of_each_response() -> None:

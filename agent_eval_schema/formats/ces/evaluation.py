@@ -36,39 +36,22 @@ Names = Mapping[str, str]
 """Display name (or kind/display name) → resource name."""
 
 
-def kind_of(name: str) -> str:
-    """The kind of a resource, from its name: `…/tools/7f3e` → `tools`."""
-    return name.rsplit("/", 2)[-2] if name.count("/") > 1 else ""
-
-
 def display(name: str, kind: str, names: Names) -> str | None:
     """The display name of a resource name; None if the map does not have it."""
     if "/" not in name:
         return name
     found = [shown.rpartition("/")[2] for shown, full in names.items() if full == name]
-    return found[0] if found and kind_of(name) in ("", kind) else None
+    return found[0] if found and schema.kind_of(name) in ("", kind) else None
 
 
-def with_names(value: Any, names: Names, root: str = schema.EVALUATION) -> Any:
-    """A copy of an evaluation with the resource names of what it refers to; its own `name` and unknown fields stay."""
-    if not isinstance(value, dict):
-        return value
-    message = schema.message(root)
-    return {key: _renamed(message, key, item, names) for key, item in value.items()}
+def with_names(value: Any, names: Names) -> Any:
+    """A copy of an evaluation with the resource names of what it refers to."""
 
+    def named(name: str, kind: str) -> str:
+        full = None if "/" in name else names.get(f"{kind}/{name}") or names.get(name)
+        return full if full and schema.kind_of(full) in ("", kind) else name
 
-def _renamed(message: schema.MessageType, key: str, value: Any, names: Names) -> Any:
-    json_name = message.json_name(key)
-    field = message.fields[json_name] if json_name else None
-    if field is None or field.behavior == "IDENTIFIER":
-        return value
-    if isinstance(value, list):
-        return [_renamed(message, key, item, names) for item in value]
-    if field.resource_format and isinstance(value, str):
-        kind = kind_of(field.resource_format[0])
-        full = None if "/" in value else names.get(f"{kind}/{value}") or names.get(value)
-        return full if full and kind_of(full) in ("", kind) else value
-    return with_names(value, names, field.message) if field.message else value
+    return schema.with_references(value, schema.EVALUATION, named)
 
 
 Input = str | bytes | os.PathLike[str] | Mapping[str, Any]

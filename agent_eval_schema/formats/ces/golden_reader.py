@@ -87,8 +87,12 @@ class GoldenReader:
             self.of_header.append(Finding(golden.COLUMN, f"expected the columns {names(REQUIRED)} first", REQUIRED[0]))
         self.is_readable = not missing
 
-    def read(self, row: int, fields: Sequence[str]) -> None:
-        """Take in the next row: its fields, as many as the header has."""
+    def take(self, row: int, fields: Sequence[str] | None) -> None:
+        """Read the next row: its fields, as many as the header has; None of a row that could not be read at all."""
+        if fields is None:
+            self._skip(row)
+        if fields is None or not self.is_readable:
+            return
         cells = {n: c for n, c in zip(self.header, fields, strict=True) if c and not c.isspace()}
         name = cells.get("display_name")
         if not cells:
@@ -123,8 +127,8 @@ class GoldenReader:
                     self._report(row, column, golden.UNUSED_CELL, message)
         self._row = row
 
-    def skip(self, row: int) -> None:
-        """A row that could not be read at all: missing cells of it are not reported."""
+    def _skip(self, row: int) -> None:
+        """Missing cells of the row are not reported."""
         if self._current is None:
             self._current = _Conversation(row, None)
         self._current.rows += 1
@@ -440,12 +444,9 @@ def read_golden_csv(
         lines: list[int] = []
         for row, record in enumerate(records):
             lines.append(record.line)
-            problem = record_problem(header, record)
-            if problem is not None:
+            if (problem := record_problem(header, record)) is not None:
                 reader.note(row, problem)
-                reader.skip(row)
-            elif reader.is_readable:
-                reader.read(row, record.fields)
+            reader.take(row, record.fields if problem is None else None)
         reader.finish()
         evaluations = [Evaluation(e if names is None else with_names(e, names)) for e in reader.evaluations]
     of_header = [

@@ -235,12 +235,26 @@ def _doubtful(name: str, value: dict[Any, Any], path: str) -> Iterator[Finding]:
         yield finding_at(ces.UNUSED_FIELD, place, "`eventTime` is for messages of a conversation", "Remove it.")
 
 
+def _steps(evaluation: Any) -> Iterator[tuple[str, Any]]:
+    """The steps of a golden evaluation, each with its path."""
+    for i, turn in enumerate(_listed(_get(evaluation, schema.EVALUATION, "golden", "turns"))):
+        for j, step in enumerate(_listed(_get(turn, "Evaluation.GoldenTurn", "steps"))):
+            yield f"golden.turns[{i}].steps[{j}]", step
+
+
+def expected_calls(evaluation: Any) -> Iterator[tuple[str, Any]]:
+    """The calls that an evaluation expects, each with its path."""
+    for path, step in _steps(evaluation):
+        yield f"{path}.expectation.toolCall", _get(step, "Evaluation.Step", "expectation", "toolCall")
+    for i, item in enumerate(_listed(_get(evaluation, schema.EVALUATION, "scenario", "scenarioExpectations"))):
+        call = _get(item, "Evaluation.ScenarioExpectation", "toolExpectation", "expectedToolCall")
+        yield f"scenario.scenarioExpectations[{i}].toolExpectation.expectedToolCall", call
+
+
 def _unpaired(evaluation: Any) -> Iterator[Finding]:
     """Tool responses without their call: the expected call before of that ID, or for a mock the call beside it."""
     calls: dict[Any, Any] = {}
-    turns = enumerate(_listed(_get(evaluation, schema.EVALUATION, "golden", "turns")))
-    steps = ((i, enumerate(_listed(_get(turn, "Evaluation.GoldenTurn", "steps")))) for i, turn in turns)
-    for path, step in ((f"golden.turns[{i}].steps[{j}]", step) for i, of_turn in steps for j, step in of_turn):
+    for path, step in _steps(evaluation):
         call = _get(step, "Evaluation.Step", "expectation", "toolCall")
         if isinstance(own := _get(call, "ToolCall", "id"), str):
             calls[own] = call

@@ -140,6 +140,26 @@ def with_json_names(value: Any, kind: str, on_repeat: Callable[[str, str], None]
     return found
 
 
+def kind_of(name: str) -> str:
+    """The kind of a resource, from its name: `…/tools/7f3e` → `tools`."""
+    return name.rsplit("/", 2)[-2] if name.count("/") > 1 else ""
+
+
+def with_references(value: Any, kind: str, named: Callable[[str, str], str]) -> Any:
+    """A copy of a message with other names of the resources that it refers to, by the name and the kind of each; its
+    own name, free content and unknown fields stay."""
+    if not isinstance(value, Mapping):
+        return value
+
+    def rewrite(part: Any, field: FieldType) -> Any:
+        if field.resource_format and field.behavior != "IDENTIFIER" and isinstance(part, str):
+            return named(part, kind_of(field.resource_format[0]))
+        return with_references(part, field.message, named) if field.message else part
+
+    fields = {key: message(kind).fields.get(message(kind).json_name(key) or "") for key in value}
+    return {key: part if (field := fields[key]) is None else each(part, field, rewrite) for key, part in value.items()}
+
+
 def field_at(path: str, root: str = EVALUATION) -> tuple[FieldType, ...]:
     """The fields along a dotted path of JSON names (`golden.turns`), the last one last.
 

@@ -74,7 +74,7 @@ def read_goldens(batches: Iterable[pa.RecordBatch], header: list[str]) -> Golden
     """The evaluations in the rows of golden CSV files, frames or lists."""
     reader = GoldenReader(header)
     for row, fields in enumerate(fields for batch in batches for fields in _rows(batch, header)):
-        _read(reader, row, fields)
+        reader.take(row, fields)
     reader.finish()
     return reader
 
@@ -135,7 +135,7 @@ def _judged(chunks: Iterable[_Chunk]) -> Iterator[pa.RecordBatch]:
         start: int | None = None
         for fields in rows:
             row = next(numbers)
-            _read(reader, row, fields)
+            reader.take(row, fields)
             if start is None:
                 start = row
                 if waiting is not None:
@@ -146,13 +146,6 @@ def _judged(chunks: Iterable[_Chunk]) -> Iterator[pa.RecordBatch]:
     if reader is not None and waiting is not None:
         reader.finish()
         yield _noted(*waiting, reader.findings)
-
-
-def _read(reader: GoldenReader, row: int, fields: Fields) -> None:
-    if fields is None:
-        reader.skip(row)
-    elif reader.is_readable:
-        reader.read(row, fields)
 
 
 def _noted(batch: pa.RecordBatch, start: int, lines: list[int] | None, found: Notes) -> pa.RecordBatch:

@@ -356,27 +356,15 @@ def _over(stored: Evaluation, wanted: Evaluation, app: str) -> Evaluation:
     """The stored evaluation with the fields of another one, which may be from a golden CSV: fields that it does not
     have, such as thresholds, stay as they are stored, and names are those of resources of the app."""
     names = schema.message(schema.EVALUATION)
-    new, old = _with_full_names(with_json_names(wanted), app), with_json_names(stored)
+
+    def named(name: str, kind: str) -> str:
+        is_id = name and "/" not in name and kind in ("tools", "agents")  # all that a golden CSV has of the name
+        return f"{app}/{kind}/{name}" if is_id else name
+
+    new, old = schema.with_references(with_json_names(wanted), schema.EVALUATION, named), with_json_names(stored)
     others = {n: v for n, v in old.items() if n not in names.oneofs["inputs"] or n in new}
     golden = {"golden": {**old["golden"], **new["golden"]}} if "golden" in new and "golden" in others else {}
     return Evaluation({**others, **new, **golden, "name": stored["name"]})
-
-
-_RESOURCES = {"tool": "tools", "targetAgent": "agents"}
-"""The fields that name another resource of an app; a golden CSV has only its ID."""
-
-_OPEN = frozenset({"args", "response", "variables"})
-
-
-def _with_full_names(value: Any, app: str) -> Any:
-    """The fields of an evaluation (with JSON names), with the resource names of an app in the place of its IDs."""
-    if isinstance(value, list):
-        return [_with_full_names(part, app) for part in value]
-    if not isinstance(value, Mapping):
-        return value
-    found = {k: v if k in _OPEN else _with_full_names(v, app) for k, v in value.items()}
-    ids = {k: found[k] for k in _RESOURCES.keys() & found.keys() if isinstance(found[k], str) and found[k]}
-    return found | {k: v if "/" in v else f"{app}/{_RESOURCES[k]}/{v}" for k, v in ids.items()}
 
 
 def _same(wanted: Evaluation, number: int, stored: list[Evaluation], where: str) -> Evaluation:

@@ -260,7 +260,7 @@ async def _whole(response: Any, reply_to: Any) -> tuple[Any, bool]:
     whole = http.Response(response.status_code, headers=kept, content=body(), request=response.request)
     is_reply = False
     if kind == "text/event-stream" and reply_to is not None:
-        events = streamable_http.EventSource(whole)
+        events = vars(streamable_http)["EventSource"](whole)
         async for event in events.aiter_sse() if hasattr(events, "aiter_sse") else events:  # as of mcp 1, or of mcp 2
             if is_reply := event.event == "message" and _is_reply(event.data, reply_to):
                 break  # a server may keep the stream open
