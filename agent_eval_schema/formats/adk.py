@@ -510,7 +510,6 @@ ADK = Format(
     name="adk",
     title="Google ADK (evalsets)",
     summary="turns of an evalset of Google's Agent Development Kit",
-    system="adk",
     page=ADK_EVALUATE,
     truth_of="Each turn has its own answer and tool calls; the rubrics of a case belong to each of its turns.",
     signs=Signs(sure=(("turn", "history", "user_content"),), needs=("eval_cases",)),

@@ -297,7 +297,6 @@ AZURE = Format(
     name="azure",
     title="Azure AI Foundry",
     summary="rows for the evaluators of Azure AI Foundry: query, response, context, ground_truth",
-    system="azure",
     also_read=(
         '`{"conversation": …}` and `messages`: a row per answer, and for a question after the last one, as which they '
         "are also written; "

@@ -45,7 +45,6 @@ DATABRICKS = Format(
     name="databricks",
     title="Databricks Agent Evaluation",
     summary="the Databricks Agent Evaluation schema, which is also the canonical one",
-    system="databricks",
     page=EVALUATION_SCHEMA,
     signs=Signs(
         sure=(("request",),),

@@ -213,7 +213,6 @@ DEEPEVAL = Format(
     name="deepeval",
     title="DeepEval",
     summary="goldens and test cases of DeepEval: input, actual_output, expected_output; scenario, turns",
-    system="deepeval",
     page="https://deepeval.com/docs/evaluation-test-cases",
     truth_of="A conversation is one row: `expected_outcome` belongs to the answer to its last question.",
     signs=Signs(

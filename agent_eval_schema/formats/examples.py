@@ -154,7 +154,6 @@ LANGFUSE = Format(
     title="Langfuse",
     summary="items of a Langfuse dataset: input, expectedOutput, metadata",
     also_read='a page of the API, `{"data": [...], "meta": …}`',
-    system="langfuse",
     page="https://langfuse.com/docs/evaluation/experiments/datasets",
     signs=Signs(
         sure=(
@@ -189,7 +188,6 @@ BRAINTRUST = Format(
     name="braintrust",
     title="Braintrust",
     summary="rows of a Braintrust dataset: input, expected, metadata, tags",
-    system="braintrust",
     page="https://www.braintrust.dev/docs/annotate/datasets",
     signs=Signs(
         sure=(*each_with("input", "_xact_id", "_pagination_key", "root_span_id"), ("input", "expected", "metadata")),
@@ -243,7 +241,6 @@ PHOENIX = Format(
     name="phoenix",
     title="Phoenix",
     summary="examples of a Phoenix dataset: input, output (the reference), metadata",
-    system="phoenix",
     also_read=(
         'the CSV export (`input.question`), `{"data": {"examples": [...]}}`, `Dataset.to_dict()` and the CSV file of '
         "its DataFrame; "
@@ -396,7 +393,6 @@ INSPECT = Format(
     name="inspect",
     title="Inspect",
     summary="samples of Inspect AI: input, target, choices, metadata",
-    system="inspect",
     page="https://inspect.aisi.org.uk/datasets.html",
     signs=Signs(sure=(("input", "target"),), never=_NEVER - {"prompt"}),
     fields=(

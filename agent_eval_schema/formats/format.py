@@ -38,6 +38,7 @@ from agent_eval_schema.formats.detection import Columns, Signs
 from agent_eval_schema.io.atomic import write_text
 from agent_eval_schema.io.source import Source
 from agent_eval_schema.issues import Finding, Issue
+from agent_eval_schema.metrics.platforms import PLATFORMS
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.jsontext import column_of, put, structured, value_at
 
@@ -232,7 +233,8 @@ class Format(Struct, frozen=True, kw_only=True, dict=True):
     page: str
     """The page that documents it."""
     system: str = "mlflow"
-    """The platform whose metrics a report on such rows shows (`metrics/platforms.json`)."""
+    """The platform whose metrics a report on such rows shows (`metrics/platforms.json`): that of the format's name, if
+    there is one."""
     signs: Signs
     """The columns by which a table is known; `reads` and `passthrough_columns` are added."""
     truth_of: str = "Ground truth of a row belongs to the answer to the last question of its request."
@@ -308,7 +310,9 @@ class Format(Struct, frozen=True, kw_only=True, dict=True):
     """The issues of the data as a whole that its first rows show."""
 
     def __post_init__(self) -> None:
-        """Complete what follows from the fields: signs, reader and writer."""
+        """Complete what follows from the name and the fields: platform, signs, reader and writer."""
+        if self.name in PLATFORMS:
+            force_setattr(self, "system", self.name)
         if not self.reads:
             return
         signs = self.signs.columns | self.reads | self.passthrough_columns

@@ -503,7 +503,6 @@ GENAI = Format(
     summary=(
         "rows and cases for the Gen AI evaluation service of Vertex AI: prompt, history, response, intermediate_events"
     ),
-    system="vertex-genai",
     also_read=(
         '`{"eval_cases": [...]}`, `eval_dataset_df`, `agent_data`, `EvaluationResult`, requests of the Gemini API'
     ),

@@ -158,7 +158,6 @@ LANGSMITH = Format(
     name="langsmith",
     title="LangSmith",
     summary="examples of LangSmith: inputs, outputs (the reference), metadata",
-    system="langsmith",
     page="https://docs.smith.langchain.com/evaluation/concepts",
     signs=Signs(
         sure=(*each_with("inputs", *_BESIDE_INPUTS), ("outputs", "reference_outputs")),

@@ -88,7 +88,6 @@ M365_COPILOT: Format = Format(
     name="m365-copilot",
     title="Microsoft 365 Copilot evaluations",
     summary="datasets of Microsoft 365 Copilot's evaluations CLI: prompt, expected_response, evaluators, turns",
-    system="m365-copilot",
     also_read='`{"schemaVersion": …, "items": [...]}` with prompts and threads of turns; a plain list of prompts',
     page="https://learn.microsoft.com/plugins/evaluations-cli-create-tests",
     truth_of="Each turn has its own `expected_response` and its own evaluators.",

@@ -47,15 +47,19 @@ _ARTIFACT = frozenset({"spans", "request", "response"})
 """The columns of an artifact of traces (traces.json)."""
 
 
-TRUTH_OF_TRACE = "A trace is one turn, and its expectations are those of this turn; a session has a trace per turn."
+_traces = partial(
+    Format,
+    system="databricks",
+    page=MLFLOW_TRACES,
+    truth_of="A trace is one turn, and its expectations are those of this turn; a session has a trace per turn.",
+    instead_of_response=(),
+    writer=None,
+)
 
-TRACES = Format(
+TRACES = _traces(
     name="traces",
     title="MLflow traces since 2.13",
     summary="one MLflow trace a row (info, data)",
-    system="databricks",
-    page=MLFLOW_TRACES,
-    truth_of=TRUTH_OF_TRACE,
     signs=Signs(
         sure=(("info", "data"), ("spans",)),
         columns=_ARTIFACT,
@@ -64,8 +68,6 @@ TRACES = Format(
     example={"info": {"trace_id": "tr-1", "state": "OK"}, "data": {"spans": []}},
     # its columns as one JSON text again
     read=lambda batch: with_columns(batch, {"trace": row_texts(batch, ("info", "data", "spans"))}, batch.schema.names),
-    instead_of_response=(),
-    writer=None,
 )
 
 
@@ -100,13 +102,10 @@ def read_search_traces(batch: pa.RecordBatch) -> pa.RecordBatch:
     return batch.select(without_copies(batch.schema.names))
 
 
-SEARCH_TRACES = Format(
+SEARCH_TRACES = _traces(
     name="search_traces",
     title="`mlflow.search_traces`",
     summary="a DataFrame of mlflow.search_traces()",
-    system="databricks",
-    page=MLFLOW_TRACES,
-    truth_of=TRUTH_OF_TRACE,
     signs=Signs(
         sure=each_with("trace", "trace_id", "request_id"),
         columns=SEARCH_TRACES_COLUMNS | _COPIES,
@@ -116,8 +115,6 @@ SEARCH_TRACES = Format(
     example={"trace_id": "tr-1", "trace": "{…}", "request": "{…}", "response": "…", "state": "OK"},
     passthrough_columns=SEARCH_TRACES_COLUMNS,
     read=read_search_traces,
-    instead_of_response=(),
-    writer=None,
 )
 
 

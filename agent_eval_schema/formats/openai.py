@@ -164,7 +164,6 @@ OPENAI = Format(
     name="openai",
     title="OpenAI evals",
     summary="OpenAI evals: item and sample, or input and ideal",
-    system="openai",
     page=OPENAI_EVALS,
     signs=Signs(
         sure=(("item",), ("input", "ideal")),

@@ -307,7 +307,6 @@ PROMPTFOO = Format(
     name="promptfoo",
     title="promptfoo",
     summary="tests of promptfoo: vars and assertions",
-    system="promptfoo",
     also_read="CSV with `__expected`, the `tests` of a YAML configuration",
     page="https://www.promptfoo.dev/docs/configuration/test-cases/",
     signs=Signs(sure=each_with("vars", "assert", "metadata", "options", "threshold"), likely=(("vars",),)),

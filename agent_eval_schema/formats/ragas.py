@@ -226,7 +226,6 @@ RAGAS = Format(
     name="ragas",
     title="Ragas",
     summary="samples of Ragas: user_input, response, reference, retrieved_contexts",
-    system="ragas",
     page=RAGAS_DATASET,
     truth_of=(
         "A conversation is one row: `reference` belongs to its last answer. `reference_tool_calls` are those of all "

@@ -61,7 +61,6 @@ VERTEX = Format(
     name="vertex",
     title="Vertex AI trajectories",
     summary="trajectory datasets of Vertex AI: prompt, reference_trajectory",
-    system="vertex",
     page=VERTEX_AGENTS,
     signs=Signs(
         sure=(

@@ -5,6 +5,7 @@ ces-evaluation   one row per evaluation, its columns the top-level fields
 """
 
 from collections.abc import Container, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import count
 
 import pyarrow as pa
@@ -203,42 +204,39 @@ _TOKENS = ("nextPageToken", "next_page_token")
 _PAGE = frozenset({*_LIST_FIELDS, *_TOKENS})
 
 
-_TRUTH_OF = "Each turn of a golden has its own expectations; those of a scenario are of its whole conversation."
+_form = partial(
+    Format,
+    system="ces",
+    truth_of="Each turn of a golden has its own expectations; those of a scenario are of its whole conversation.",
+    instead_of_response=(),
+    is_rows=False,
+    knows_columns=True,
+)
 
-CES_CSV = Format(
+CES_CSV = _form(
     name="ces-csv",
     title="Google CES (golden CSV)",
     summary="a golden CSV of Google CES: evaluations and their conversations",
-    system="ces",
     page=pages.GOLDEN_CSV,
-    truth_of=_TRUTH_OF,
     signs=Signs(
         sure=(golden.REQUIRED,),
         columns=frozenset(golden.GOLDEN_COLUMNS),
         never=frozenset(COLUMNS).difference(golden.GOLDEN_COLUMNS),
     ),
     prepare=prepare_golden,
-    instead_of_response=(),
-    is_rows=False,
-    knows_columns=True,
     writer=Writer(document=_golden_csv, save=lambda text, path: write_text(path, text)),
 )
-CES_EVALUATION = Format(
+CES_EVALUATION = _form(
     name="ces-evaluation",
     title="Google CES (Evaluation JSON)",
     summary="Evaluation JSON of Google CES: golden or scenario",
-    system="ces",
     page=pages.CES_EVALUATION,
-    truth_of=_TRUTH_OF,
     signs=Signs(
         sure=tuple((name,) for name in _INPUTS),
         columns=schema.field_names(schema.EVALUATION, schema.RESULT),
         test=_are_evaluations,
     ),
     read=read_evaluation_batch,
-    instead_of_response=(),
-    is_rows=False,
-    knows_columns=True,
     inspect=inspect_evaluations,
     nested=(
         Nested(
