@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -198,6 +198,12 @@ class IssueLog:
         """Log the findings in `row`, of `column` if the finding names none."""
         place = finding.column or column
         self.add(finding.rule, row, place, finding.message, path=finding.path, hint=finding.hint)
+
+    def extend(self, log: IssueLog, rows: Sequence[int]) -> None:
+        """Add the issues of some of the rows, which have these numbers here."""
+        self.rows += [rows[row] for row in log.rows]
+        self.notes += log.notes
+        self.failed |= {rows[row] for row in log.failed}
 
     def to_arrow(self) -> pa.Array:
         """A list<NOTE> array with one entry a row, the issues of a row in the order they were found."""

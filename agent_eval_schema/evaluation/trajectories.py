@@ -215,29 +215,54 @@ def score_calls(
     `log` has the issues that are known; what reading finds goes to `unread`, which may be the same. On the rows
     `failed` an agent was run and failed. `whole` are the calls of sessions, by the `keys` of the rows, if these are
     compared."""
-    define, one_to_one = options.empty == "define", options.duplicates == "one_to_one"
+    size, known = calls.num_rows, 0
+    scores = {name: np.zeros(size) for name in options.names}
+    compared = {name: Trajectories((), [], *np.zeros((2, size), np.int64)) for name in (PREDICTED, REFERENCE)}
     with gc_paused():
-        pair = {name: read_trajectories(calls, name, unread) for name in (PREDICTED, REFERENCE)}
-        # Cells that a reader or the validation could not read are absent in its rows; its log has them.
-        for row, (code, column, *_) in zip(log.rows, log.notes, strict=True):
-            if RULES[code].severity is Severity.ERROR:
-                for name in pair.keys() & {column} if column else pair:
-                    pair[name].states[row] = UNREADABLE_CALLS
-        compared = pair
-        if whole is not None and keys is not None:
-            compared = {**pair, PREDICTED: whole.joined(pair[PREDICTED], pair[REFERENCE], keys.sessions)}
-        found = score_pair(
-            *compared.values(),
-            metrics=[metric for metric in options.metrics if isinstance(metric, str)],
-            one_to_one=one_to_one,
-            define_empty=define,
-            match=options.match,
-        )
-    scores = {
-        name: found[metric] if isinstance(metric, str) else _uses(pair[PREDICTED], metric.tool_name, define)
+        for start in range(0, size, _AT_ONCE):
+            rows, part, own = slice(start, start + _AT_ONCE), calls.slice(start, _AT_ONCE), IssueLog(_AT_ONCE)
+            predicted = read_trajectories(part, PREDICTED, own)
+            reference = read_trajectories(part, REFERENCE, own, predicted)
+            unread.extend(own, range(size)[rows])
+            # Cells that a reader or the validation could not read are absent in its rows; its log has them.
+            for row, (code, column, *_) in zip(log.rows[known:], log.notes[known:], strict=True):
+                if RULES[code].severity is Severity.ERROR:
+                    for name in compared.keys() & {column} if column else compared:
+                        compared[name].states[row] = UNREADABLE_CALLS
+            known = len(log.rows)
+            for name, read in ((PREDICTED, predicted), (REFERENCE, reference)):
+                read.states[compared[name].states[rows] == UNREADABLE_CALLS] = UNREADABLE_CALLS
+            joined = predicted
+            if whole is not None and keys is not None:
+                joined = whole.joined(predicted, reference, keys.sessions[rows])
+            for name, found in _scores(joined, reference, predicted, options).items():
+                scores[name][rows] = found
+            for name, read in ((PREDICTED, joined), (REFERENCE, reference)):
+                compared[name].lengths[rows], compared[name].states[rows] = read.lengths, read.states
+    return scores, *_reasons(compared, options, scores, failed)
+
+
+_AT_ONCE = 1024
+"""Rows whose calls are read, compared and dropped together: they stay in the processor's cache."""
+
+
+def _scores(
+    joined: Trajectories, reference: Trajectories, predicted: Trajectories, options: TrajectoryOptions
+) -> dict[str, Numbers]:
+    """The scores by the names of the metrics; `predicted` are the calls of the row alone."""
+    define = options.empty == "define"
+    found = score_pair(
+        joined,
+        reference,
+        metrics=[metric for metric in options.metrics if isinstance(metric, str)],
+        one_to_one=options.duplicates == "one_to_one",
+        define_empty=define,
+        match=options.match,
+    )
+    return {
+        name: found[metric] if isinstance(metric, str) else _uses(predicted, metric.tool_name, define)
         for metric, name in zip(options.metrics, options.names, strict=True)
     }
-    return scores, *_reasons(compared, options, scores, failed)
 
 
 def _canonical(batch: pa.RecordBatch, plan: Plan) -> tuple[pa.RecordBatch, IssueLog, IssueLog, RowKeys | None]:

@@ -94,7 +94,7 @@ def _share_found(calls: Ids, other: Ids, one_to_one: bool) -> float:
     if one_to_one:
         return _pairs(calls, other) / len(calls)
     among = set(other)
-    return sum(call in among for call in calls) / len(calls)
+    return sum(map(among.__contains__, calls)) / len(calls)
 
 
 def _pairs(calls: Ids, other: Ids) -> int:

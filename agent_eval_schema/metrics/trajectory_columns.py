@@ -8,6 +8,8 @@ The metrics are those of trajectory.py. Two cells with the same text score 1, an
 
 import math
 from collections.abc import Iterable, Sequence
+from itertools import chain
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -65,12 +67,17 @@ _decode = msgspec.json.Decoder(list[_Call], float_hook=_finite).decode
 
 
 # --- cells → calls
-def read_trajectories(batch: pa.RecordBatch, name: str, log: IssueLog) -> Trajectories:
-    """The column of a batch, which may lack it. Unreadable and empty cells are logged."""
+def read_trajectories(
+    batch: pa.RecordBatch, name: str, log: IssueLog, like: Trajectories | None = None
+) -> Trajectories:
+    """The column of a batch, which may lack it. Unreadable and empty cells are logged. A text that another column
+    (`like`) has without an issue is not decoded again."""
     cells = _read_structs(batch, name) or read_cells(batch, name) or Cells(True, [None] * batch.num_rows)
     for row, message in cells.unreadable.items():
         log.add(NOT_UTF8, row, name, message)
-    calls = _decoded(cells)
+    noted, cells_like = set(log.rows), () if like is None else zip(like.texts, like.calls, strict=True)
+    known = {text: found for row, (text, found) in enumerate(cells_like) if row not in noted and found is not FAILED}
+    calls = _decoded(cells, known)
     if failed := [row for row, value in enumerate(calls) if value is FAILED]:
         second = _second_look(name, read_cells(batch, name) or cells, failed, log)
         calls = [second.get(row, value) for row, value in enumerate(calls)]
@@ -85,24 +92,22 @@ def _second_look(name: str, cells: Cells, rows: list[int], log: IssueLog) -> dic
     """The calls of these rows by decoding/, which logs their problems; a cell with only warnings has its calls."""
     apart = IssueLog(len(rows))
     values = decode_column(name, Cells(cells.json, [cells.texts[row] for row in rows], deep=cells.deep), apart)
-    log.rows += [rows[row] for row in apart.rows]
-    log.notes += apart.notes
-    log.failed |= {rows[row] for row in apart.failed}
+    log.extend(apart, rows)
     return {
         row: v if v is FAILED else _decode(jsontext.encode([_Call(c.tool_name, c.tool_input or {}) for c in v]))
         for row, v in zip(rows, values, strict=True)
     }
 
 
-def _decoded(cells: Cells) -> Values:
+def _decoded(cells: Cells, known: dict[str | None, Any]) -> Values:
     """The calls of each cell, None where it is absent, and FAILED where it is not what `_decode` takes."""
     if cells.deep:
         return [None if text is None else FAILED for text in cells.texts]
     try:
-        calls: Values = [None if text is None else _decode(text) for text in cells.texts]
+        calls: Values = [None if text is None else known.get(text) or _decode(text) for text in cells.texts]
     except ValueError:
         calls = [None if text is None else _or_failed(text) for text in cells.texts]
-    names = {call.tool_name for found in calls if isinstance(found, list) for call in found}
+    names = set(map(attrgetter("tool_name"), chain.from_iterable([c for c in calls if c.__class__ is list])))
     if blank := {name for name in names if not name.strip()}:
         return [FAILED if isinstance(c, list) and not blank.isdisjoint(x.tool_name for x in c) else c for c in calls]
     return calls

@@ -84,7 +84,7 @@ VERBS: dict[str, tuple[Callable[[int], Any], Callable[[Any], object]]] = {
 
 
 BUDGETS = {
-    "validate traces": 150,
+    "validate traces": 143,
     "validate a list": 21,
     "validate a table": 6,
     "validate documents": 7,
@@ -93,7 +93,7 @@ BUDGETS = {
     "convert a list": 504,  # 23 more for the shape of a row, which takes 40 µs less than patterns over its text
     "diff two lists": 82,
     "profile a list": 159,
-    "score trajectories": 54,
+    "score trajectories": 48,
     "build from an inference table": 161,
 }
 """Per verb the most calls per row."""
