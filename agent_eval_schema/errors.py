@@ -146,6 +146,10 @@ class UnwrittenScoreWarning(UserWarning):
     """
 
 
+RAISED = (Exception, SystemExit)
+"""What the code of another package may raise; an exit would end the command, with 0 as if all were well."""
+
+
 def missing(extra: str, needs: str, error: ImportError) -> MissingExtraError:
     """The exception for an import that failed; `needs` names the required package (`"mlflow 3.3"`)."""
     return MissingExtraError(f"this needs {needs} or newer ({error}): pip install -U 'agent-eval-schema[{extra}]'")

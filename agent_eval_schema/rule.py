@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any, NamedTuple
 
@@ -61,8 +60,7 @@ class Rule(NamedTuple):
     no_example: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class RowRule:
+class RowRule(NamedTuple):
     """A rule of another package, and the function that judges a row by it.
 
     `check` is called with the row as `normalize_eval_set` gives it, limited to `columns`: None where a cell is absent.

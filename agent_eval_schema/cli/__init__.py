@@ -41,8 +41,7 @@ from agent_eval_schema.cli.output import (
     progress_screen,
     writing_stdout,
 )
-from agent_eval_schema.errors import EvalSetError
-from agent_eval_schema.runtime.extensions import RAISED
+from agent_eval_schema.errors import RAISED, EvalSetError
 from agent_eval_schema.runtime.lazy import put_off_pandas
 from agent_eval_schema.runtime.progress import shown_on
 from agent_eval_schema.runtime.signals import Terminated, ending_on_signals, exit_code, remove_temporary

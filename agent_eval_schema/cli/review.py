@@ -10,7 +10,6 @@ from agent_eval_schema.cli.options import INPUT, OUTPUT, ROW_FILES, ROWS_OUT, Co
 from agent_eval_schema.cli.output import ExitCode, print_note, print_text, progress_screen
 from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.formats.names import FORMAT_NAMES
-from agent_eval_schema.rules.columns import UNREAD_TRUTH
 from agent_eval_schema.runtime.progress import shown_on
 
 if TYPE_CHECKING:
@@ -75,6 +74,7 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     from agent_eval_schema.review.review import merge, merged, open_session
+    from agent_eval_schema.rules.columns import UNREAD_TRUTH
 
     if arguments.redact and not arguments.bundle:
         raise EvalSetError("--redact: expected --bundle: the page of a server shows the rows as they are")

@@ -22,7 +22,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
-from agent_eval_schema.errors import EvalSetError, missing
+from agent_eval_schema.errors import RAISED, EvalSetError, missing
 from agent_eval_schema.evaluation.runner import error_line, run_all
 from agent_eval_schema.evaluation.table import Measured, RowTable
 from agent_eval_schema.evaluation.trajectories import ToolUseMetric, TrajectoryMetric
@@ -33,7 +33,6 @@ from agent_eval_schema.metrics.platforms import Direction
 from agent_eval_schema.metrics.row_metric import RowMetric
 from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS
 from agent_eval_schema.render.phrases import plural
-from agent_eval_schema.runtime.extensions import RAISED
 from agent_eval_schema.schema import Document, ToolCall
 from agent_eval_schema.text.choices import meant, require_kind, shown
 from agent_eval_schema.text.visible import visible

@@ -9,7 +9,6 @@ import re
 import sys
 from collections.abc import Callable, Collection
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cache
 from glob import escape as glob_escape
 from glob import glob
@@ -17,7 +16,7 @@ from time import monotonic
 from types import UnionType
 from typing import Any, ClassVar, Generic, Protocol, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from agent_eval_schema.errors import ExtensionWarning
+from agent_eval_schema.errors import RAISED, ExtensionWarning
 from agent_eval_schema.runtime.warn import warn_caller
 
 PREFIX = "agent_eval_schema."
@@ -52,12 +51,11 @@ class Watch:
             warn_caller(f"{self._who} took {took:.1f} s {self._doing}", ExtensionWarning)
 
 
-@dataclass(frozen=True)
 class Extension(Generic[T]):
     """An object of another package, and the package with its version."""
 
-    value: T
-    package: str
+    def __init__(self, value: T, package: str) -> None:
+        self.value, self.package = value, package
 
     @property
     def project(self) -> str:
@@ -68,9 +66,6 @@ class Extension(Generic[T]):
         """A block in which its code runs, for a number of rows."""
         return Watch(self.value.name, self.package, doing, rows)
 
-
-RAISED = (Exception, SystemExit)
-"""What the code of another package may raise; an exit would end the command, with 0 as if all were well."""
 
 MODULES: dict[str, str] = {}
 """The packages whose extensions are used, by their modules."""

@@ -8,7 +8,6 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from importlib import import_module
-from inspect import CO_VARKEYWORDS
 from types import FunctionType, MappingProxyType
 from typing import Any
 
@@ -53,6 +52,8 @@ def _answering(function: FunctionType) -> Callable[..., Any]:
 
 def _accepts(function: FunctionType, name: str) -> bool:
     """Whether a function has a parameter of that name, or takes any."""
+    from inspect import CO_VARKEYWORDS  # only for a name that is not known: it is slow to load
+
     code = function.__code__
     return name in code.co_varnames[: code.co_argcount] or bool(code.co_flags & CO_VARKEYWORDS)
 

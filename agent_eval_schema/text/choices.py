@@ -1,6 +1,5 @@
 """Options: an invalid value is an error of one line, with the closest valid one."""
 
-import difflib
 import os
 from collections.abc import Iterable
 from typing import Any
@@ -80,7 +79,9 @@ def meant(value: Any, choices: Iterable[Any]) -> str:
 def closest(name: Any, choices: Iterable[str]) -> str:
     """The choice that is spelled most like a name; "" if none is close."""
     spellings, known = ([name, name.replace("_", "-")] if isinstance(name, str) else []), list(choices)
-    return next((close for text in spellings for close in difflib.get_close_matches(text, known, n=1)), "")
+    from difflib import get_close_matches  # only for a value that is not known
+
+    return next((close for text in spellings for close in get_close_matches(text, known, n=1)), "")
 
 
 _WORDS_OF_OTHERS = {

@@ -7,12 +7,13 @@ from itertools import islice
 import pyarrow as pa
 
 from agent_eval_schema.decoding.values import FAILED
+from agent_eval_schema.errors import RAISED
 from agent_eval_schema.io.arrow import to_rows
 from agent_eval_schema.render.phrases import plural
 from agent_eval_schema.rule import RowRule
 from agent_eval_schema.rules import RULES, rules_of_packages
 from agent_eval_schema.rules.reading import RULE_NOT_RUN
-from agent_eval_schema.runtime.extensions import RAISED, Extension
+from agent_eval_schema.runtime.extensions import Extension
 from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.text.privacy import first_line, may_quote
 from agent_eval_schema.text.visible import visible
