@@ -15,7 +15,8 @@ Source: azure-ai-evaluation 1.18.10 (validators of the evaluators, `_converters`
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from agent_eval_schema.decoding import chat
@@ -119,25 +120,20 @@ def _write_expected(calls: Calls) -> Any:
     return [names, arguments] if arguments else names
 
 
-def _documents(is_wanted: Callable[[Mapping[str, Any]], bool]) -> Callable[[Any], Any]:
-    def read(value: Any) -> Any:
-        parsed = structured(value)
-        if not isinstance(parsed, list):
-            return parsed
-        return [_document(d) for d in parsed if not isinstance(d, dict) or is_wanted(d)]
-
-    return read
-
-
 def _document(document: Any) -> Any:
     if not isinstance(document, dict) or "document_id" not in document:
         return document
     return {"doc_uri": str(document["document_id"])}
 
 
-def _is_relevant(document: Mapping[str, Any]) -> bool:
-    label = document.get("query_relevance_label", 1)
+def _is_relevant(document: Any) -> bool:
+    label = document.get("query_relevance_label") if isinstance(document, dict) else None
     return not isinstance(label, int | float) or label > 0
+
+
+def _relevant_documents(value: Any) -> Any:
+    parsed = structured(value)
+    return of_list(_document)(list(filter(_is_relevant, parsed)) if isinstance(parsed, list) else parsed)
 
 
 def _write_ids(documents: list[dict[str, Any]]) -> Any:
@@ -287,6 +283,8 @@ def is_action_file(names: Sequence[str], head: Head) -> bool:
     return of_foundry and any("query" in query for query in queries)
 
 
+_conversations = partial(Nested, columns=("query", "response"), counts=True, apart=True)
+
 _ACTION = CaseList("data", {"data": []}, text="query", mark="ground_truth", detect=is_action_file)
 
 _EXECUTED = re.compile(r"(?im)^\s*#?\s*(?:system|user|assistant|function)\s*:\s*\n|!\[[^\]]*\]\(")
@@ -325,8 +323,8 @@ AZURE = Format(
         Field("ground_truth", "expected_response", lambda v: None if isinstance(structured(v), list) else v),
         Field("ground_truth", "reference_trajectory", _expected_calls, _write_expected),
         Field("context", "retrieved_context", read_context, write_context),
-        Field("retrieved_documents", "retrieved_context", _documents(lambda _: True), _write_ids),
-        Field("retrieval_ground_truth", "expected_retrieved_context", _documents(_is_relevant), _write_labels),
+        Field("retrieved_documents", "retrieved_context", of_list(_document), _write_ids),
+        Field("retrieval_ground_truth", "expected_retrieved_context", _relevant_documents, _write_labels),
         Field("tool_calls", "predicted_trajectory", of_list(lambda part: _call(part) or part), _write_calls),
         Field("response", "predicted_trajectory", _calls_made, lambda _: None),
         Field("session_id", "session_id", text_only),
@@ -341,23 +339,14 @@ AZURE = Format(
     instead_of_response=("request", "predicted_trajectory", "expected_retrieved_context"),
     outputs=("response", "trace", "retrieved_context", "predicted_trajectory"),
     nested=(
-        Nested(
-            _is_conversation,
-            turns_of_conversations,
-            parts=("conversation",),
-            columns=("query", "response"),
-            lists=("conversation.messages",),
-            counts=True,
-            apart=True,
+        _conversations(
+            _is_conversation, turns_of_conversations, parts=("conversation",), lists=("conversation.messages",)
         ),
-        Nested(
+        _conversations(
             lambda names, _: {"messages", "tool_definitions"} <= set(names),
             turns_of_messages,
             parts=("messages",),
-            columns=("query", "response"),
             lists=("messages",),
-            counts=True,
-            apart=True,
         ),
         Nested(_is_run, row_of_run, parts=("item", "sample"), columns=("query", "response")),
         _ACTION.nested,

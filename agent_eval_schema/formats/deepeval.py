@@ -13,7 +13,6 @@ and writes the files in tests/data/platforms/deepeval.
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import chain
 from typing import Any
 
 from msgspec.structs import replace
@@ -24,6 +23,7 @@ from agent_eval_schema.formats.kept import dropped_of, inspect_kinds
 from agent_eval_schema.formats.shapes import (
     all_of,
     entries_in,
+    inspecting,
     lone_arguments,
     python_lists,
     question,
@@ -250,13 +250,7 @@ DEEPEVAL = Format(
     extra_columns=("expectations",),
     places={"custom_expected": "expectations"},
     keeps_originals=False,
-    inspect_row=lambda source: chain(
-        _python_lists(source),
-        _lone_arguments(source),
-        _lone_names(source),
-        _inspect_kinds(source),
-        _rejected_expectations(source),
-    ),
+    inspect_row=inspecting(_python_lists, _lone_arguments, _lone_names, _inspect_kinds, _rejected_expectations),
     inspected=(*CONVERSATION, *dropped_of("deepeval", _GOLDEN), *dropped_of("deepeval", _SPOKEN)),
     outputs=("response", "trace", "retrieved_context", "predicted_trajectory"),
     nested=(Nested(_is_run, cases_of_run, columns=("input", "actualOutput"), lists=CASES),),

@@ -12,7 +12,6 @@ pydantic-evals 2.20.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import chain
 from string import ascii_uppercase
 from typing import Any
 
@@ -26,6 +25,7 @@ from agent_eval_schema.formats.shapes import (
     all_of,
     as_tags,
     as_text,
+    inspecting,
     objects_of,
     question_or_messages,
     read_labels,
@@ -406,7 +406,7 @@ INSPECT = Format(
     request_columns=("choices", "files"),
     read_rest=_read_targets,
     write_rest=_write_targets,
-    inspect_row=lambda source: chain(_inspect_targets(source), _inspect_messages(source)),
+    inspect_row=inspecting(_inspect_targets, _inspect_messages),
     inspected=("choices",),
     writer=Writer(
         cells=lambda row: {**row, "metadata": row.get("metadata") or {}},  # Inspect cannot read an empty cell

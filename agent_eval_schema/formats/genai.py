@@ -136,8 +136,8 @@ def _write_request(row: Row, written: dict[str, Any]) -> None:
     messages = list((row.get("request") or {}).get("messages", ()))
     if messages and messages[0]["role"] == "system" and isinstance(messages[0].get("content"), str):
         written["instruction"] = messages.pop(0)["content"]
-    questions = [(i, _question(m.get("content"))) for i, m in enumerate(messages) if m["role"] == "user"]
-    last, prompt = next((found for found in reversed(questions) if found[1]), (None, ""))
+    questions = [(i, chat.join_text(m.get("content"))) for i, m in enumerate(messages) if m["role"] == "user"]
+    last, prompt = next((q for q in reversed(questions) if isinstance(q[1], str) and q[1]), (None, ""))
     if last is None:  # the class requires a text
         return
     written["prompt"] = prompt
@@ -167,12 +167,6 @@ def _as_turn(message: Row, tools: Mapping[str, str]) -> dict[str, Any] | None:
 
 
 _ROLES = {"user": "user", "assistant": "model"}
-
-
-def _question(content: Any) -> str:
-    if isinstance(content, str):
-        return content
-    return "".join(p["text"] for p in all_of(content) if isinstance(p, dict) and isinstance(p.get("text"), str))
 
 
 def _read_rubrics(value: Any) -> Any:

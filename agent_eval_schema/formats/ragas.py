@@ -8,7 +8,7 @@ Source: ragas 0.4.3 (`dataset_schema`, `utils.convert_v1_to_v2_dataset`).
 """
 
 from collections.abc import Iterable, Iterator
-from itertools import chain, count
+from itertools import count
 from typing import Any
 
 from agent_eval_schema.decoding import chat
@@ -19,6 +19,7 @@ from agent_eval_schema.formats.shapes import (
     after_question,
     all_of,
     calls_in,
+    inspecting,
     lone_arguments,
     python_lists,
     question_or_messages,
@@ -260,9 +261,7 @@ RAGAS = Format(
     read_only_columns=("ground_truths",),
     keeps_originals=False,
     calls_of="conversation",
-    inspect_row=lambda source: chain(
-        _python_lists(source), _lone_arguments(source), _inspect_kinds(source), _rejected_messages(source)
-    ),
+    inspect_row=inspecting(_python_lists, _lone_arguments, _inspect_kinds, _rejected_messages),
     inspected=(*_OF_ONE_TURN, *dropped_of("ragas", _SINGLE)),
     instead_of_request=_NEEDS,
     instead_of_response=("request", *_NEEDS),

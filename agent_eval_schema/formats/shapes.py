@@ -1,7 +1,8 @@
 """Shapes of values that several formats share: questions, texts, tags, tool calls, lists of objects."""
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 from msgspec.structs import replace
@@ -131,6 +132,11 @@ def write_labels(tags: Any) -> tuple[Any, list[str] | None]:
     if not isinstance(labels, list):
         return tags, None
     return {k: v for k, v in tags.items() if k != LABELS} or None, labels
+
+
+def inspecting(*functions: Callable[[Row], Iterable[Finding]]) -> Callable[[Row], Iterator[Finding]]:
+    """The function that finds what these find, one after the other."""
+    return lambda source: chain.from_iterable(function(source) for function in functions)
 
 
 def python_lists(*names: str) -> Callable[[Row], Iterator[Finding]]:
