@@ -614,7 +614,7 @@ def _evaluation(text: str, sender: Sender) -> dict[str, Any]:
 # --- MCP
 async def _over_mcp(arguments: dict[str, Any], endpoint: str, sender: Sender, scope: Any) -> dict[str, Any]:
     with anyio.CancelScope() as inner:
-        transport = _CourierTransport(sender, inner.cancel)
+        transport = _SenderTransport(sender, inner.cancel)
         result = await _call(arguments, endpoint, sender, transport, scope)
     if transport.failure or isinstance(result, str):
         raise EvalSetError(transport.failure or result)
@@ -627,7 +627,7 @@ async def _over_mcp(arguments: dict[str, Any], endpoint: str, sender: Sender, sc
 
 
 async def _call(
-    arguments: dict[str, Any], endpoint: str, sender: Sender, transport: _CourierTransport, scope: Any
+    arguments: dict[str, Any], endpoint: str, sender: Sender, transport: _SenderTransport, scope: Any
 ) -> dict[str, Any] | str:
     """The tool's result, or the message of a failure that the protocol reports.
 
@@ -664,11 +664,11 @@ _NOT_PROCESSED = (-32700, -32600, -32601, -32602)
 """JSON-RPC: not JSON, an invalid request, an unknown method or tool, wrong arguments."""
 
 
-class _CourierTransport(http.AsyncBaseTransport):  # type: ignore[misc]  # of either HTTP library
+class _SenderTransport(http.AsyncBaseTransport):  # type: ignore[misc]  # of either HTTP library
     """The requests of the SDK, delivered by the sender. A failure stops the SDK, which would log it, wait or retry."""
 
     def __init__(self, sender: Sender, stop: Callable[[], None]) -> None:
-        self._courier, self._stop = sender, stop
+        self._sender, self._stop = sender, stop
         self.failure = ""
 
     async def handle_async_request(self, request: Any) -> Any:
@@ -691,7 +691,7 @@ class _CourierTransport(http.AsyncBaseTransport):  # type: ignore[misc]  # of ei
 
     async def _send(self, request: Any, *content: bytes, **options: Any) -> Any:
         headers = {k: v for k, v in request.headers.items() if k.startswith(_OF_MCP)}
-        return await self._courier.deliver(request.method, str(request.url), *content, headers=headers, **options)
+        return await self._sender.deliver(request.method, str(request.url), *content, headers=headers, **options)
 
 
 _OF_MCP = ("accept", "content-type", "mcp-", "last-event-id")
