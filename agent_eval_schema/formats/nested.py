@@ -19,7 +19,7 @@ and `history`, the turns before it. A format (adk.py) then reads the turns as it
 from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence, Set
 from functools import lru_cache, partial
 from itertools import islice, pairwise, product
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -134,7 +134,8 @@ _REQUESTS = frozenset({"request", "inputs"})
 
 
 def _unfold(batches: Callable[[], Iterator[pa.RecordBatch]], nesting: Nested) -> Iterator[pa.RecordBatch]:
-    unfold, is_empty = nesting.unfold() if nesting.counts else nesting.unfold, True
+    unfold, is_empty = cast(Any, nesting.unfold), True
+    unfold = unfold() if nesting.counts else unfold
     keys = {path.partition(".")[0] for path in (*nesting.parts, *nesting.lists)}
     for batch in batches():
         unread, noted = _not_utf8(batch), notes_on(batch)

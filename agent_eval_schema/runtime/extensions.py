@@ -7,16 +7,20 @@ giskard = "giskard_eval_schema:GISKARD"
 import os
 import re
 import sys
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from glob import escape as glob_escape
 from glob import glob
+from itertools import repeat
 from time import monotonic
 from types import UnionType
 from typing import Any, ClassVar, Generic, Protocol, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from agent_eval_schema.errors import RAISED, ExtensionWarning
+from msgspec import Struct
+from msgspec.structs import replace
+
+from agent_eval_schema.errors import RAISED, EvalSetError, ExtensionWarning
 from agent_eval_schema.runtime.warn import warn_caller
 
 PREFIX = "agent_eval_schema."
@@ -103,6 +107,8 @@ def _installed(
             _require_parts(value)
             if not re.fullmatch(r"\w[\w./-]*", value.name, re.ASCII):
                 raise ValueError(f"name: expected letters, digits, `_`, `-`, `.` and `/`; got {value.name!r}")
+            if group == "formats":  # what a rule or a metric returns is judged row by row
+                value = _checked(value, f"{value.name} of {package}: ")
         except RAISED as error:
             _warn(group, point.name, package, f"{type(error).__name__}: {error}")
             continue
@@ -125,16 +131,17 @@ def _require_parts(value: Any, path: str = "") -> None:
     it is used; or if a text of it could write on a terminal."""
     for name, kind in get_type_hints(type(value)).items():
         if get_origin(kind) is not ClassVar and not _is_of(part := getattr(value, name), kind, f"{path}{name}"):
-            shown = kind.__name__ if isinstance(kind, type) else str(kind).replace("typing.", "")
-            raise TypeError(f"{path}{name}: expected {shown}, got a {type(part).__name__}")
+            raise TypeError(f"{path}{name}: expected {_shown(kind)}, got a {type(part).__name__}")
 
 
 def _is_of(value: Any, kind: Any, path: str) -> bool:
     origin, inner = get_origin(kind) or kind, get_args(kind)
     if origin in (Union, UnionType):
         return any(_is_of(value, choice, path) for choice in inner)
-    if origin is tuple and inner[1:] == (...,):
-        return isinstance(value, tuple) and all(_is_of(part, inner[0], path) for part in value)
+    if origin in _OF_ONE_KIND or (origin is tuple and inner[1:] == (...,)):
+        return isinstance(value, origin) and all(_is_of(part, inner[0], path) for part in value if inner)
+    if origin is tuple and inner:
+        return isinstance(value, tuple) and len(value) == len(inner) and all(map(_is_of, value, inner, repeat(path)))
     if origin is Any or not isinstance(origin, type):
         return True
     if isinstance(value, origin) and origin.__module__.startswith(PREFIX) and hasattr(value, "__annotations__"):
@@ -142,6 +149,49 @@ def _is_of(value: Any, kind: Any, path: str) -> bool:
     if isinstance(value, str) and _CONTROL.search(value):
         raise TypeError(f"{path}: expected a text without control characters")
     return isinstance(value, (int, float) if origin is float else origin)
+
+
+_OF_ONE_KIND = (list, Sequence)
+
+
+def _checked(value: Any, path: str) -> Any:
+    """The object with its functions, and those of its parts, replaced by ones that raise EvalSetError, which names the
+    package, where a result is not of the declared type: else it would be an internal error where it is used."""
+    if type(value) is tuple:
+        return tuple(_checked(part, f"{path[:-1]}[{i}].") for i, part in enumerate(value))
+    if not isinstance(value, Struct):
+        return value
+    changed: dict[str, Any] = {}
+    for name, kind in get_type_hints(type(value)).items():
+        part, at = getattr(value, name), f"{path}{name}"
+        kinds = [get_args(k)[1] for k in (kind, *get_args(kind)) if get_origin(k) is Callable]
+        is_ours = (getattr(part, "__module__", None) or "").startswith(PREFIX)
+        changed[name] = partial(_call, part, kinds, at) if kinds and part and not is_ours else _checked(part, f"{at}.")
+    return replace(value, **{name: new for name, new in changed.items() if new is not getattr(value, name)})
+
+
+def _call(function: Callable[..., Any], kinds: Sequence[Any], path: str, *arguments: Any, **keywords: Any) -> Any:
+    return _result(function(*arguments, **keywords), kinds, path)
+
+
+def _result(found: Any, kinds: Sequence[Any], path: str) -> Any:
+    """A result of one of the types; the entries of one that is iterated are checked one by one."""
+    for kind in kinds:
+        origin, inner = get_origin(kind), get_args(kind)
+        if origin is Callable and callable(found):
+            return partial(_call, found, inner[1:], path)
+        if origin in (Iterator, Iterable) and isinstance(found, Iterable):
+            return (_result(entry, inner, path) for entry in found)
+        with suppress(TypeError):
+            if kind in (bool, type(None)) or _is_of(found, kind, path):
+                return found
+    shown = " or ".join(map(_shown, kinds))
+    raise EvalSetError(f"{path}: expected {shown}, got a {type(found).__name__}: report it to its authors")
+
+
+def _shown(kind: Any) -> str:
+    text = kind.__name__ if isinstance(kind, type) and not get_args(kind) else str(kind)
+    return re.sub(r"[\w.]+\.(?=\w)", "", text)
 
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")

@@ -276,6 +276,36 @@ def test_an_exception_of_a_format_names_its_package(here: Path, installed: Path,
     )
 
 
+WRONG_RESULTS = {
+    "nested=(Nested(lambda n, h: True, lambda row: None),)": "nested[0].unfold: expected Iterator[tuple[dict[str, Any]",
+    "nested=(Nested(lambda n, h: True, lambda row: [row]),)": "nested[0].unfold: expected tuple[dict[str, Any], Seq",
+    "nested=(Nested(lambda n, h: True, lambda row: [(dict(row), 'x')]),)": "nested[0].unfold: expected tuple[dict[str",
+    "nested=(Nested(lambda n, h: True, lambda: lambda row: [1], counts=True),)": "nested[0].unfold: expected tuple[",
+    "nested=(Nested(lambda n, h: True, lambda row: [(dict(row), ())], ends=lambda r: 5),)": "nested[0].ends: expected",
+    "inspect_row=lambda row: None": "inspect_row: expected Iterable[Finding], got a NoneType",
+    "inspect_row=lambda row: ['x']": "inspect_row: expected Finding, got a str",
+    "prepare=lambda source: None": "prepare: expected Source, got a NoneType",
+    "remarks=lambda batches: ['x']": "remarks: expected list[Finding], got a list",
+}
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("part", WRONG_RESULTS)
+def test_a_result_of_another_type_names_its_package(part: str, here: Path, tmp_path: Path) -> None:
+    site = tmp_path / "site"
+    site.mkdir()
+    fields = "fields=(Field('problem', 'request'), Field('solution', 'response'), Field('ticket', 'request_id'))"
+    code = (
+        "from agent_eval_schema.extend import Field, Format, Nested, Signs\n"
+        "X = Format(name='odd', title='R', summary='R', page='p', signs=Signs(sure=(('ticket', 'problem'),)), "
+    )
+    add_package(site, "odd", f"{code}{fields}, {part})\n", "formats")
+    found = command(here, site, "validate", "tickets.jsonl")
+    assert found.returncode == 2
+    assert found.stderr.startswith(f"agent-eval-schema: odd of odd 1.0: {WRONG_RESULTS[part]}")
+    assert found.stderr.endswith(": report it to its authors\n")
+
+
 @pytest.mark.process
 def test_detection_goes_on_without_a_format_that_raises(here: Path, installed: Path, tmp_path: Path) -> None:
     site = tmp_path / "site"
