@@ -1,8 +1,8 @@
 """A sheet of an Excel file → rows: `FILE.xlsx`, or `FILE.xlsx#Sheet` of a file with several.
 
-Needs openpyxl (the extra `excel`). A cell with a date is the text that a spreadsheet shows, and so is a number in a
-column of texts (number_formats.py); an empty cell is absent. The header may be below a title; empty lines and columns
-are none.
+Needs openpyxl (the extra `excel`). A cell with a date is the text that a spreadsheet shows, and so are an error such as
+#N/A and a number in a column of texts (number_formats.py); an empty cell is absent. The header may be below a title;
+empty lines and columns are none.
 """
 
 from __future__ import annotations
@@ -236,7 +236,7 @@ _BYTES_OF_A_CELL = 128
 
 
 def _is_blank(cell: dict[str, Any]) -> bool:
-    return cell["value"] in (None, "") or cell["data_type"] == "e"
+    return cell["value"] in (None, "")
 
 
 def _value(cell: dict[str, Any], format: str) -> Any:

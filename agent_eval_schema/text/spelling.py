@@ -86,7 +86,13 @@ UNWRITTEN = (
     *("tbd", "tba", "todo", "to do", "to be done", "to be defined", "fixme", "xxx", "xx"),
     *("-", "--", "?", "??", "???"),
 )
-UNWRITTEN_TRUTHS = (*UNWRITTEN, "n/a", "na", "#n/a", "none", "null", "nan")
+SHEET_ERRORS = (
+    *("#DIV/0!", "#N/A", "#NAME?", "#NULL!", "#NUM!", "#REF!", "#VALUE!"),
+    *("#SPILL!", "#CALC!", "#FIELD!", "#BLOCKED!", "#CONNECT!", "#BUSY!", "#UNKNOWN!"),
+)
+"""What a spreadsheet shows, and writes, where a formula has no value (the values of ERROR.TYPE)."""
+
+UNWRITTEN_TRUTHS = (*UNWRITTEN, "n/a", "na", "none", "null", "nan", *map(str.lower, SHEET_ERRORS))
 """Without the marks around them. A response may rightly be `none`."""
 
 LONGEST_PLACEHOLDER = 24

@@ -20,6 +20,7 @@ from agent_eval_schema.text.describe import describe, excerpt, key_name
 from agent_eval_schema.text.spelling import (
     AROUND,
     LONGEST_PLACEHOLDER,
+    SHEET_ERRORS,
     UNWRITTEN,
     UNWRITTEN_TRUTHS,
     is_unwritten,
@@ -83,9 +84,10 @@ class _Words:
         self.json = pa.array([f'"{word}"' for word in words])
 
 
-_OF_NAN = ("nan", "NaN", "-nan", "-NaN", "<NA>", "NaT", "#N/A", "#NA", "#N/A N/A")
+_OF_NAN = ("nan", "NaN", "-nan", "-NaN", "<NA>", "NaT", "#NA", "#N/A N/A", *SHEET_ERRORS)
 _NANS, _PLACEHOLDERS = _Words(*_OF_NAN), _Words(*_OF_NAN, "NA", "N/A", "n/a", "NULL", "null", "None")
-"""What `pandas.read_csv` reads as missing, and what `str` writes of NaN, NA and None; all but NaN may be answers."""
+"""What `pandas.read_csv` reads as missing, what `str` writes of NaN, NA and None, and errors of a spreadsheet: NA, None
+and null may be answers."""
 _MEANT = {"request": "a request", "response": "the agent's answer"}
 
 

@@ -10,6 +10,7 @@ import pytest
 from agent_eval_schema import EvalSetError, validate_eval_set
 from agent_eval_schema.io import streams
 from agent_eval_schema.io.excel import read_excel
+from agent_eval_schema.text.spelling import SHEET_ERRORS
 
 openpyxl = pytest.importorskip("openpyxl")
 
@@ -46,8 +47,25 @@ def test_what_a_cell_holds_is_kept(tmp_path: Path) -> None:
     frame = read_excel(str(path)).frame
     assert frame.columns.tolist() == ["a", "b", "c", "d", "a"]
     assert frame.iloc[0].tolist() == [1, 1.5, True, "2026-01-02", "x"]
-    assert len(frame) == 1
+    assert frame.iloc[1].tolist()[1] == "#N/A"
+    assert len(frame) == 2
     assert validate_eval_set(path).counts["AE104"] == 1
+
+
+@pytest.mark.parametrize("error", SHEET_ERRORS)
+def test_a_row_of_errors_is_a_row_in_a_workbook_and_in_its_csv(error: str, tmp_path: Path) -> None:
+    lines = [["request", "response", "expected_response"], ["Hi", "Hello", error], [error] * 3]
+    path = sheet(tmp_path / "errors.xlsx", *lines)
+    (tmp_path / "errors.csv").write_text("".join(",".join(line) + "\n" for line in lines))
+    reports = [validate_eval_set(file) for file in (path, tmp_path / "errors.csv")]
+    for report in reports:
+        assert report.row_count == 2
+        found = {(i.code, i.row, i.column) for i in report.iter_issues()}
+        assert found >= {("AE115", 1, "request"), ("AE115", 1, "response")}
+        assert {(row, column) for code, row, column in found if code != "AE115"} >= {
+            (row, "expected_response") for row in range(2)
+        }
+    assert reports[0].counts == reports[1].counts
 
 
 def test_a_file_that_unpacks_to_too_much_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

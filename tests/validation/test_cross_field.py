@@ -75,7 +75,7 @@ def test_beside_a_trace_the_tags_of_mlflow_are_its_own() -> None:
 # ---------------------------------------------------------------------------------------------------------------------
 # placeholders for null
 
-OF_NAN = ("nan", "NaN", "-nan", "-NaN", "<NA>", "NaT", "#N/A", "#NA", "#N/A N/A")
+OF_NAN = ("nan", "NaN", "-nan", "-NaN", "<NA>", "NaT", "#N/A", "#NA", "#N/A N/A", "#REF!", "#DIV/0!", "#NAME?")
 OTHERS = ("NA", "N/A", "n/a", "NULL", "null", "None")
 
 
