@@ -15,7 +15,7 @@ Source: azure-ai-evaluation 1.18.10 (validators of the evaluators, `_converters`
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -216,7 +216,7 @@ def turns_of_messages() -> Unfold:
     """The same of rows that have the messages themselves, beside the definitions of the tools."""
     turns = turns_of_conversations()
 
-    def turns_of(row: Row) -> Iterator[Unfolded]:
+    def turns_of(row: Row) -> Iterable[Unfolded]:
         others = {name: value for name, value in row.items() if name != "messages"}
         return turns({**others, "conversation": {"messages": row.get("messages")}})
 

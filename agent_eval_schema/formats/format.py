@@ -120,7 +120,7 @@ Head = Callable[[], Sequence[Row]]
 Unfolded = tuple[dict[str, Any], Sequence[Finding]]
 """A row that is made of a document, and its issues."""
 
-Unfold = Callable[[Row], Iterator[Unfolded]]
+Unfold = Callable[[Row], Iterable[Unfolded]]
 """The rows that are made of one row."""
 
 Inspect = Callable[[pa.RecordBatch, Container[int]], Iterator[tuple[int, str | None, list[Finding]]]]

@@ -16,8 +16,9 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import Any, BinaryIO
 
 from agent_eval_schema.errors import EvalSetError, import_extra
 from agent_eval_schema.fix.effects import FIXABLE
@@ -42,6 +43,7 @@ from agent_eval_schema.rule import Severity
 from agent_eval_schema.rules import RULES, all_rules
 from agent_eval_schema.rules.columns import UNKNOWN_FORMAT
 from agent_eval_schema.runtime.version import __version__
+from agent_eval_schema.text.guarded import MOST_BYTES
 from agent_eval_schema.text.visible import visible
 
 types: Any = import_extra("lsprotocol.types", "lsp", "pygls 2")
@@ -472,9 +474,42 @@ sys.exit(main())
 """
 
 
+MOST_HEADER = 1024
+"""The bytes of a line of a header, at most; what is longer is more lines."""
+
+
+class _Editor:
+    """The editor at the other end of stdin and of a channel. What is read at once has a bound, as the length of a
+    message can be any number; an editor that reads no more has ended."""
+
+    def __init__(self, channel: BinaryIO) -> None:
+        self._channel = channel
+
+    def readline(self) -> bytes:
+        return b"" if self._channel.closed else sys.stdin.buffer.readline(MOST_HEADER)
+
+    def read(self, size: int) -> bytes:
+        return sys.stdin.buffer.read(min(size, MOST_BYTES))
+
+    def write(self, data: bytes) -> None:
+        try:
+            if not self._channel.closed:
+                self._channel.write(data)
+                self._channel.flush()
+        except OSError:
+            self.close()
+
+    def flush(self) -> None:
+        """A message is sent when it is written."""
+
+    def close(self) -> None:
+        with suppress(OSError):
+            self._channel.close()
+
+
 def serve() -> None:
     """Serve the editor that started this process, until it ends. What else is printed goes to stderr."""
-    channel = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    editor = _Editor(os.fdopen(os.dup(sys.stdout.fileno()), "wb"))
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     sys.stdout = sys.stderr
-    make_server().start_io(sys.stdin.buffer, channel)
+    make_server().start_io(editor, editor)

@@ -277,7 +277,7 @@ def test_an_exception_of_a_format_names_its_package(here: Path, installed: Path,
 
 
 WRONG_RESULTS = {
-    "nested=(Nested(lambda n, h: True, lambda row: None),)": "nested[0].unfold: expected Iterator[tuple[dict[str, Any]",
+    "nested=(Nested(lambda n, h: True, lambda row: None),)": "nested[0].unfold: expected Iterable[tuple[dict[str, Any]",
     "nested=(Nested(lambda n, h: True, lambda row: [row]),)": "nested[0].unfold: expected tuple[dict[str, Any], Seq",
     "nested=(Nested(lambda n, h: True, lambda row: [(dict(row), 'x')]),)": "nested[0].unfold: expected tuple[dict[str",
     "nested=(Nested(lambda n, h: True, lambda: lambda row: [1], counts=True),)": "nested[0].unfold: expected tuple[",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import subprocess
 import sys
@@ -353,6 +354,32 @@ def test_what_is_no_message_does_not_end_the_server(tmp_path: Path) -> None:
     done = subprocess.run(command, input=data, capture_output=True, timeout=60, cwd=tmp_path)
     assert b'"hoverProvider"' in done.stdout
     assert done.returncode == 0
+
+
+@pytest.mark.parametrize("digits", [30, 900, 9_999])
+def test_a_message_of_any_length_ends_the_server_as_its_stdin_does(digits: int, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "agent_eval_schema", "server"]
+    data = b"Content-Length: %s\r\n\r\n{}" % (b"9" * digits)
+    done = subprocess.run(command, input=data, capture_output=True, timeout=60, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_an_editor_that_reads_no_more_has_ended(tmp_path: Path) -> None:
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"capabilities": {}}}).encode()
+    message = b"Content-Length: %d\r\n\r\n%s" % (len(body), body)
+    command, pipe = [sys.executable, "-m", "agent_eval_schema", "server"], subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, cwd=tmp_path) as process:
+        assert process.stdin
+        assert process.stdout
+        assert process.stderr
+        process.stdout.close()
+        with contextlib.suppress(OSError):  # it may end before all is sent
+            process.stdin.write(message * 99)
+            process.stdin.flush()
+        errors = process.stderr.read()  # while stdin is open
+        assert (process.wait(60), errors) == (0, b"")
+        with contextlib.suppress(OSError):
+            process.stdin.close()
 
 
 def test_a_large_file_is_checked_when_it_is_opened_and_saved(rows: Path, monkeypatch: pytest.MonkeyPatch) -> None:
