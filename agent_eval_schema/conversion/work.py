@@ -174,7 +174,12 @@ class Work:
             self.losses.add(conversion.NOT_READ, {POSITION: None, "request_id": None}, None, message)
         losses = self.losses.flush()
         unsayable = losses.codes[conversion.SCENARIO.code] + losses.codes[conversion.NO_EVALUATION.code]
-        unsayable += self.losses.refused if self._evaluations is None else 0
+        if self._evaluations is None:
+            unsayable += self.losses.refused
+        elif self.losses.refused:  # an evaluation of which no row is written
+            refused = Counter(loss.row for loss in losses if loss.code == conversion.LEFT_OUT.code)
+            turns = zip(self._evaluations, map(len, ces_turns.rows_of_each(self._evaluations)), strict=True)
+            unsayable += sum(0 < count <= refused[evaluation.row] for evaluation, count in turns)
         names = report.format, self._target
         metrics = self.losses.metrics(systems_of(report.format, self._target))
         count = int(valid.sum()) - unsayable

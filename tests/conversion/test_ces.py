@@ -28,6 +28,16 @@ GOLDEN = DATA / "golden_example.csv"
 TOOLS = "projects/p1/locations/us/apps/a1/tools"
 
 
+def test_an_evaluation_whose_rows_are_all_refused_is_not_converted() -> None:
+    """vertex takes the text of a turn, and no image alone."""
+    image = {"image": {"mimeType": "image/png", "data": "iVBORw0KGgo="}}
+    turns = [{"steps": [{"userInput": image}]}, {"steps": [{"userInput": {"text": "Hi"}}]}]
+    evaluations = [{"displayName": str(n), "golden": {"turns": turns[:n]}} for n in (1, 2)]
+    converted = convert_eval_set(evaluations, "vertex")
+    assert (converted.given, converted.converted, len(converted.data)) == (2, 1, 1)
+    assert convert_eval_set(evaluations, "vertex", on_invalid="keep").converted == 2
+
+
 def expected(number: int) -> dict[str, Any]:
     found: dict[str, Any] = json.loads((DATA / f"golden_example_expected_{number}.json").read_text())
     return found
