@@ -227,13 +227,18 @@ def prepare_for_evaluate(
         frame, invalid, mixed, reduced = prepare_frame(source, evaluator, inputs, on_invalid)
         _warn(invalid, mixed, reduced)
         return frame
-    prepared = prepare(
-        source,
-        evaluator=evaluator,
-        inputs=inputs,
-        keep=on_invalid == "keep",
-        figures=evaluator != "mlflow.genai",
-    )
+    try:
+        prepared = prepare(
+            source,
+            evaluator=evaluator,
+            inputs=inputs,
+            keep=on_invalid == "keep",
+            figures=evaluator != "mlflow.genai",
+        )
+    except InvalidEvalSetError:  # no row is valid
+        if on_invalid == "raise":
+            raise InvalidEvalSetError(check_source(source, complete=True)) from None
+        raise
     if on_invalid == "raise" and not (prepared.report.ok and not prepared.mixed):
         report = check_source(source, complete=True)
         raise InvalidEvalSetError(report, prepared.mixed if report.ok else "")
@@ -276,13 +281,13 @@ def prepare(
         report = Report(run)
         valid = np.ones_like(report.valid_mask) if keep else report.valid_mask
         if not valid.any():
-            why = "the data has none"
-            if report.row_count:
-                errors = {code: n for code, n in report.counts.items() if RULES[code].severity is Severity.ERROR}
-                code = max(errors, key=errors.__getitem__)
-                why = f"{report.invalid_count:,} of {report.row_count:,} are invalid"
-                why += f" (most often {code} {RULES[code].name}): see {run.call.validation()}"
-            raise EvalSetError(f"no row to evaluate: {why}")
+            if not report.row_count:
+                raise EvalSetError("no row to evaluate: the data has none")
+            errors = {code: n for code, n in report.counts.items() if RULES[code].severity is Severity.ERROR}
+            code = max(errors, key=errors.__getitem__)
+            why = f"{report.invalid_count:,} of {report.row_count:,} are invalid"
+            why += f" (most often {code} {RULES[code].name}): see {run.call.validation()}"
+            raise InvalidEvalSetError(report, f"no row to evaluate: {why}")
         # the valid rows as Python values; a canonical column without any value is not there
         rows = pa.Table.from_batches(kept)
         rows = rows if valid.all() else rows.filter(pa.array(valid))

@@ -264,6 +264,16 @@ def test_invalid_rows_are_excluded_and_said() -> None:
         prepare_for_evaluate(data, on_invalid="raise")
 
 
+@pytest.mark.parametrize("rows", [1, 2])
+def test_raise_has_the_report_if_no_row_is_valid_too(rows: int) -> None:
+    data = [{"request": " ", "response": "a"}] * rows
+    with pytest.raises(InvalidEvalSetError) as raised:
+        prepare_for_evaluate(data, on_invalid="raise")
+    expected = validate_eval_set(data)
+    assert (raised.value.report.counts, raised.value.report.to_text()) == (expected.counts, expected.to_text())
+    assert str(raised.value) == expected.to_text()
+
+
 KEPT = [
     r.bad
     for r in RULES.values()
