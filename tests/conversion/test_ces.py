@@ -38,6 +38,17 @@ def test_an_evaluation_whose_rows_are_all_refused_is_not_converted() -> None:
     assert convert_eval_set(evaluations, "vertex", on_invalid="keep").converted == 2
 
 
+def test_the_name_of_an_agent_in_the_history_is_the_role_of_its_response() -> None:
+    roles = ("user", "Hi"), ("assistant", "Hello"), ("user", "Bye")
+    messages = [
+        {"role": role, "content": text, **({"name": "greeter"} if text == "Hello" else {})} for role, text in roles
+    ]
+    row = {"request": {"messages": messages}, "expected_response": "Bye"}
+    (evaluation,) = convert_eval_set([row], "ces-evaluation").data
+    found = [step for turn in evaluation["golden"]["turns"] for step in turn["steps"] if "expectation" in step]
+    assert found[0]["expectation"]["agentResponse"] == {"role": "greeter", "chunks": [{"text": "Hello"}]}
+
+
 def expected(number: int) -> dict[str, Any]:
     found: dict[str, Any] = json.loads((DATA / f"golden_example_expected_{number}.json").read_text())
     return found

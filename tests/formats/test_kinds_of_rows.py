@@ -226,6 +226,11 @@ def test_azure_scores_no_row_of_questions_beside_conversations(rows: list[dict[s
     assert all("AE909" not in validate_eval_set([row, row], format="azure").counts for row in rows)
 
 
+def test_an_entry_of_a_chat_of_azure_that_is_no_message_is_reported() -> None:
+    report = validate_eval_set([{"query": [5, {"role": "user", "content": "Hi"}], "response": "Hello"}], format="azure")
+    assert [(i.code, i.path) for i in report.iter_issues() if i.severity == "error"] == [("AE208", "query.messages[0]")]
+
+
 def test_a_conversation_beside_a_question_of_the_row_is_an_error() -> None:
     report = validate_eval_set([{**PAIR, **TALK}])
     assert (report.counts["AE199"], report.valid_mask.tolist()) == (1, [False, True])

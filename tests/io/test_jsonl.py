@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from agent_eval_schema import validate_eval_set
 from agent_eval_schema.cells.notes import notes_on
 from agent_eval_schema.io.jsonl import cell_batches
+from agent_eval_schema.io.streams import too_large
 
 GOOD = '{"request": "Hi", "response": "Hello"}'
 
@@ -79,3 +80,8 @@ def test_exactly_the_objects_with_a_key_twice_are_noted(
     twice = {i: [key for key, count in found.items() if count > 1] for i, found in enumerate(counts)}
     found = {row: [finding.column for finding in findings] for row, findings in notes_on(batch).items()}
     assert found == {row: keys for row, keys in twice.items() if keys}
+
+
+@pytest.mark.parametrize(("name", "is_packed"), [("a.jsonl.gz", True), ("a.JSON.ZST", True), ("a.xlsx", False)])
+def test_only_a_compressed_file_can_be_unpacked(name: str, is_packed: bool) -> None:
+    assert ("unpack the file" in str(too_large(name))) == is_packed

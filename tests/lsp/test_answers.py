@@ -54,6 +54,8 @@ def test_on_a_key_its_meaning_and_the_metrics_that_need_it(tmp_path: Path) -> No
     shown = hover(text, found, '"expected_response"')
     assert shown.startswith("`expected_response`: the facts that a correct answer must hold\n\nMetrics that need it: `")
     assert "**Row 0** supports " in shown
+    assert "`response/llm_judged/correctness/rating`" in shown
+    assert "relevance_to_query" not in shown.partition("**Row 0**")[0]  # it reads no expectation
 
 
 def test_on_a_row_what_would_enable_the_rest(tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
 """The mutants of a module: each changes one place of its syntax tree.
 
 Not changed is what no test can see or should pin: annotations, docstrings, decorators, the words of messages, the names
-that a module offers, and whether the garbage collector looks at a Struct.
+that a module offers, whether the garbage collector looks at a Struct, and whether `zip` compares lengths, which are
+equal wherever it does.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ def _is_text_of_reader(node: ast.AST) -> bool:
     """A docstring or a message, or what has no effect; a string alone on its line explains the name above it."""
     if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) in ("__all__", "__slots__"):
         return True
-    if isinstance(node, ast.keyword) and node.arg == "gc":
+    if isinstance(node, ast.keyword) and node.arg in ("gc", "strict"):
         return True
     return isinstance(node, ast.JoinedStr | ast.Raise | ast.Assert | ast.Import | ast.ImportFrom) or (
         isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)

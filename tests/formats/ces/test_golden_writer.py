@@ -150,6 +150,10 @@ def test_fields_of_the_conversation_without_a_column_are_losses() -> None:
     assert back == [evaluation()]
 
 
+def test_a_field_without_a_value_is_no_loss() -> None:
+    assert written(evaluation(etag="", evaluationDatasets=[])) == ([evaluation()], [])
+
+
 def test_a_scenario_is_a_loss() -> None:
     assert written({"displayName": "a", "scenario": {"task": "x"}}) == ([], [("AE801", "scenario")])
 
