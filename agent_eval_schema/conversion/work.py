@@ -176,7 +176,7 @@ class Work:
         unsayable = losses.codes[conversion.SCENARIO.code] + losses.codes[conversion.NO_EVALUATION.code]
         if self._evaluations is None:
             unsayable += self.losses.refused
-        elif self.losses.refused:  # an evaluation of which no row is written
+        elif self.losses.refused:  # evaluations without a written row
             refused = Counter(loss.row for loss in losses if loss.code == conversion.LEFT_OUT.code)
             turns = zip(self._evaluations, map(len, ces_turns.rows_of_each(self._evaluations)), strict=True)
             unsayable += sum(0 < count <= refused[evaluation.row] for evaluation, count in turns)

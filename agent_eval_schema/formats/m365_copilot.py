@@ -66,7 +66,8 @@ def _has_items(names: Sequence[str], head: Head) -> bool:
     """Whether there are items with prompts or turns, or rows that are threads, and not the rows of anybody else."""
     rows = [row for row in head() if "schemaVersion" in row or "turns" in row] if "items" in names else []
     items = [item for row in rows for item in all_of(row.get("items")) if isinstance(item, dict)]
-    return any("prompt" in item or _is_thread(item) for item in items)
+    is_empty = any("schemaVersion" in row and row.get("items") == [] for row in rows)
+    return is_empty or any("prompt" in item or _is_thread(item) for item in items)
 
 
 def _is_thread(item: Row) -> bool:

@@ -226,6 +226,17 @@ def test_azure_scores_no_row_of_questions_beside_conversations(rows: list[dict[s
     assert all("AE909" not in validate_eval_set([row, row], format="azure").counts for row in rows)
 
 
+def test_a_guess_about_an_item_of_openai_is_of_its_column() -> None:
+    found = validate_eval_set([{"item": {"ask_me": "Hi", "x": 1}}], format="openai").issues
+    assert found.loc[found["message"].str.contains("is taken for request"), "column"].tolist() == ["item"]
+
+
+def test_a_dataset_of_copilot_may_be_empty(tmp_path: Any) -> None:
+    (path := tmp_path / "dataset.json").write_text('{"schemaVersion": "1.6.0", "items": []}')
+    report = validate_eval_set(path)
+    assert (report.format, report.row_count) == ("m365-copilot", 0)
+
+
 def test_an_entry_of_a_chat_of_azure_that_is_no_message_is_reported() -> None:
     report = validate_eval_set([{"query": [5, {"role": "user", "content": "Hi"}], "response": "Hello"}], format="azure")
     assert [(i.code, i.path) for i in report.iter_issues() if i.severity == "error"] == [("AE208", "query.messages[0]")]

@@ -20,7 +20,7 @@ from agent_eval_schema import (
     validate_eval_set,
 )
 from agent_eval_schema.integrations.mlflow.datasets import Excluded, WrittenDataset
-from tests.conftest import SAMPLES
+from tests.conftest import ROOT, SAMPLES
 from tests.render.report.test_html import ALLOWED, HOSTILE, Tags
 from tests.render.results import comparison, task
 from tests.render.test_page import AXE, CONTRAST
@@ -175,3 +175,16 @@ def test_the_inline_profile_has_its_key_numbers() -> None:
     ):
         assert number in shown
     assert "Size and power" not in shown
+
+
+@pytest.mark.parametrize("kind", [kind for kind in RESULTS if kind not in ("supported scorers", "written dataset")])
+def test_every_class_of_a_page_has_a_style(kind: str) -> None:
+    """A mood that is misspelled has no color."""
+    folder = ROOT / "agent_eval_schema" / "render" / "templates"
+    styled = {
+        name for file in folder.glob("*.css") for name in re.findall(r"\.([A-Za-z][\w-]*)", file.read_text("utf-8"))
+    }
+    used = {word for file in folder.glob("*.js") for word in re.findall(r"[A-Za-z][\w-]*", file.read_text("utf-8"))}
+    tags = Tags(RESULTS[kind]().to_html())
+    classes = {name for _, attributes in tags.seen for name in (attributes.get("class") or "").split()}
+    assert classes - styled - used <= {"none", "cost", "power"}  # parts without a color, tables like any other

@@ -56,6 +56,13 @@ def test_ratings_of_every_generation(rating: Any, value: bool | None) -> None:
     assert ([f["value"] for f in record["feedback"]], codes(record)) == ([value], [])
 
 
+def test_of_several_ratings_none_is_taken_for_that_of_the_answer() -> None:
+    ratings = {name: {"value": "positive"} for name in ("polite", "short")}
+    for given, value in (({"polite": ratings["polite"]}, True), (ratings, None)):
+        record = convert_one(call(text_assessments=[{"ratings": given}]))
+        assert [f["value"] for f in record["feedback"]] == [value]
+
+
 def test_suggested_output_and_comment() -> None:
     record = convert_one(
         call(text_assessments=[{**RATED, "suggested_output": "18 weeks.", "free_text_comment": "new"}])
