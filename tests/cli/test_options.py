@@ -15,6 +15,7 @@ import pytest
 
 from agent_eval_schema import cli
 from agent_eval_schema.cli import argument_parser, main
+from agent_eval_schema.text.choices import meant
 from tests.conftest import SAMPLES
 
 
@@ -108,6 +109,11 @@ def test_each_example_of_the_help_runs(
     named = [word for word in shlex.split(example)[1:] if os.path.splitext(word)[1] in (".jsonl", ".html", ".csv")]
     assert [name for name in named if "*" not in name and not Path(name).exists()] == []
     assert said.out or said.err
+
+
+def test_an_option_that_a_command_has_by_another_name_is_meant() -> None:
+    assert meant("--outfile", ["--out", "--help"]) == MEANT("--out")
+    assert meant("--outfile", ["--html", "--help"]).startswith("; OUT is an argument")
 
 
 MEANT = "; did you mean {!r}?".format

@@ -226,6 +226,11 @@ def test_azure_scores_no_row_of_questions_beside_conversations(rows: list[dict[s
     assert all("AE909" not in validate_eval_set([row, row], format="azure").counts for row in rows)
 
 
+def test_documents_of_azure_that_are_no_list_are_reported() -> None:
+    report = validate_eval_set([{"query": "Hi", "retrieved_documents": {"x": 1}, "response": "Hello"}], format="azure")
+    assert [i.path for i in report.iter_issues() if i.severity == "error"] == ["context"]  # its name there
+
+
 def test_a_guess_about_an_item_of_openai_is_of_its_column() -> None:
     found = validate_eval_set([{"item": {"ask_me": "Hi", "x": 1}}], format="openai").issues
     assert found.loc[found["message"].str.contains("is taken for request"), "column"].tolist() == ["item"]

@@ -145,6 +145,12 @@ def test_a_stream_that_breaks_off_is_partial(response: str, said: str) -> None:
     assert record["response"] == response
 
 
+def test_a_stream_that_ends_without_a_reason_has_none() -> None:
+    record = convert_one(logged(ASKED, as_sse([*responses(PIECES)[:-1], {"type": "response.failed"}])))
+    assert record["detail"].startswith("response: the stream ends with response.failed")
+    assert "response.failed:" not in record["detail"]
+
+
 def test_a_partial_answer_that_is_kept_is_told() -> None:
     record = convert_one(logged(ASKED, as_sse(chat(PIECES)[:-1], end="")), kept=frozenset({"partial"}))
     assert (record["reason"], record["response"], codes(record)) == (None, ANSWER, ["AE709", "AE712"])
