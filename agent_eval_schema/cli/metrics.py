@@ -26,7 +26,8 @@ def run(arguments: argparse.Namespace) -> int:
     from agent_eval_schema.metrics.support import metrics_of
     from agent_eval_schema.render.document import json_text
     from agent_eval_schema.render.phrases import NextCommand
-    from agent_eval_schema.render.report.text import metrics_text
+    from agent_eval_schema.render.printable import as_text
+    from agent_eval_schema.render.report.report_blocks import metrics_view
     from agent_eval_schema.validation.ces_turns import report_on_rows
     from agent_eval_schema.validation.report import run_of, summary_of
     from agent_eval_schema.validation.validate import check_source
@@ -41,7 +42,8 @@ def run(arguments: argparse.Namespace) -> int:
         if report.invalid_count:
             why = f"{report.invalid_count:,} of {report.row_count:,} rows are invalid and support no metric"
             following = [NextCommand(run_of(report).call.command("validate"), f"{why}; to see their issues")]
-        print_text(metrics_text(summary_of(measured), color=in_color(), system=arguments.system, following=following))
+        view = metrics_view(summary_of(measured), arguments.system, following)
+        print_text(as_text(view, color=in_color()))
     if measured is not report:
         print_note(f"counted are the turns of the valid evaluations: {measured.row_count:,}", arguments)
     return ExitCode.CLEAN

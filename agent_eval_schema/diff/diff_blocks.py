@@ -232,7 +232,7 @@ def diff_view(summary: DiffSummary, call: Call, system: str = "databricks", rows
         mood="error" if summary.losses else "good" if summary.same else "",
         following=_next_commands(summary, call),
         blocks=[
-            *([Only("html", [Section("stories", "Row by row", stories)])] if rows else []),
+            Only("html", [Section("stories", "Row by row", stories)]),
             *([Fold("Rows, changes and issues", details)] if rows and details else details),
             *_metrics(summary, system),
         ],
@@ -293,13 +293,12 @@ def _rows(summary: DiffSummary) -> Iterator[Block]:
             head = [Part(title, f"tag {mood}"), Part(f"{count:,}", "count")]
             groups.append(Group(head, [examples], is_open=count <= ROWS_OPEN))
             texts.append(Section(title, f"{title} ({count:,})", [examples]))
-    if texts:
-        yield Only("text", texts)
-        lines = [
-            Line((f"Columns {verb}:", *(piece for name in names for piece in (" ", Part(name, "code")))))
-            for verb, _, names in columns
-        ]
-        yield Only("html", [Section("rows", "Rows", [*lines, *groups])])
+    yield Only("text", texts)
+    lines = [
+        Line((f"Columns {verb}:", *(piece for name in names for piece in (" ", Part(name, "code")))))
+        for verb, _, names in columns
+    ]
+    yield Only("html", [Section("rows", "Rows", [*lines, *groups])])
 
 
 def _fields(summary: DiffSummary) -> Iterator[Block]:
@@ -317,8 +316,7 @@ def _fields(summary: DiffSummary) -> Iterator[Block]:
         )
         for field in summary.fields
     ]
-    if groups:
-        yield Section("changes", "Changed", groups, short="Changes", text_title=f"Changed ({summary.rows.changed:,})")
+    yield Section("changes", "Changed", groups, short="Changes", text_title=f"Changed ({summary.rows.changed:,})")
 
 
 def _issues(summary: DiffSummary) -> Iterator[Block]:
@@ -344,8 +342,7 @@ def _issues(summary: DiffSummary) -> Iterator[Block]:
         )
         for line in summary.issues
     ]
-    if groups:
-        yield Section("issues", "Issues gained and lost", groups, short="Issues", text_title="Issues")
+    yield Section("issues", "Issues gained and lost", groups, short="Issues", text_title="Issues")
 
 
 def _found(issue: Issue, sign: str) -> Example:
@@ -360,14 +357,15 @@ def _metrics(summary: DiffSummary, system: str) -> Iterator[Block]:
     for line in summary.metrics:
         if line.gained or line.lost or line.old != line.new:
             differing.setdefault(line.system, []).append(line)
+    differ = {name: f"{len(lines)} of {totals[name]} metrics differ" for name, lines in differing.items()}
+    columns = ["Metric", "#before → now", "Why"]
+    tables = {
+        name: Table(columns, list(map(_metric, lines)), kind="metrics", notes=True) for name, lines in differing.items()
+    }
     texts: list[Block] = [
-        Section(
-            name,
-            f"Metric coverage ({name}): {len(lines)} of {totals[name]} metrics differ",
-            [Table(["", "#", ""], list(map(_in_text, lines)), notes=True)],
-        )
+        Section(name, f"Metric coverage ({name}): {differ[name]}", [tables[name]])
         for name in (systems() if system == "all" else (system,))
-        if (lines := differing.get(name))
+        if name in tables
     ]
     others = {
         name: sum(bool(line.gained or line.lost) for line in lines)
@@ -381,38 +379,25 @@ def _metrics(summary: DiffSummary, system: str) -> Iterator[Block]:
         moved = "Row numbers are zero-based. “row OLD → NEW” is a moved row."
         texts.append(Section("moved", "", [Line(moved, "muted")], indent=0))
     yield Only("text", texts)
-    groups = [
-        Group(
-            [Part(name, "tag"), f"{len(differing[name])} of {totals[name]} metrics differ"],
-            [Table(["Metric", "#before", "#now", "Why"], list(map(_on_page, differing[name])), kind="metrics")],
-        )
-        for name in COMMON
-        if name in differing
-    ]
+    groups = [Group([Part(name, "tag"), differ[name]], [tables[name]]) for name in COMMON if name in tables]
     if groups:
         groups[0] = replace(groups[0], is_open=True)
         yield Only("html", [Section("metrics", "Metric coverage", groups, short="Metrics")])
 
 
-def _in_text(line: MetricChange) -> tuple[Words, ...]:
-    return line.metric, f"{line.old:,}/{line.old_rows:,} → {line.new:,}/{line.new_rows:,}", _reasons(line)
-
-
-def _on_page(line: MetricChange) -> list[Words | Cell]:
-    mood = "error" if line.lost else "good" if line.gained else ""
-    reasons = "".join(part.text if isinstance(part, Part) else part for part in _reasons(line))
-    before, now = f"{line.old:,} / {line.old_rows:,}", f"{line.new:,} / {line.new_rows:,}"
-    return [Part(line.metric, "name"), before, Cell(now, mood), Cell(reasons, "muted")]
+def _metric(line: MetricChange) -> list[Words | Cell]:
+    counts = f"{line.old:,}/{line.old_rows:,} → {line.new:,}/{line.new_rows:,}"
+    return [Part(line.metric, "name"), counts, _reasons(line)]
 
 
 def _reasons(line: MetricChange) -> tuple[str | Part, ...]:
     """Which rows lost and gained it, and why; rows that came and went are only counted."""
     found: list[str | Part] = []
     for count, sign, what, kind in (
-        (line.lost, "-", _examples(line.lost_examples, line.lost), "old"),
-        (line.gained, "+", _examples(line.gained_examples, line.gained), "new"),
-        (line.on_removed, "-", "removed", "old"),
-        (line.on_added, "+", "added", "new"),
+        (line.lost, "-", _examples(line.lost_examples, line.lost), "error"),
+        (line.gained, "+", _examples(line.gained_examples, line.gained), "good"),
+        (line.on_removed, "-", "removed", "error"),
+        (line.on_added, "+", "added", "good"),
     ):
         if count:
             found += ["; "] if found else []

@@ -567,21 +567,19 @@ def comparison_view(
     if matched_by in (REQUEST_ID, BY_QUESTION):
         about.append(Line(f"Rows are matched by {matched_by}.", "muted"))
     about += [Line(remark, "warning") for remark in remarks]
-    means: list[Block] = [
-        *([_means(judged, tested > 1, alpha, "Metrics")] if judged else []),
-        *about,
+    means: list[Block] = [_means(judged, tested > 1, alpha, "Metrics"), *about]
+    apart: list[Block] = [
+        Line("Figures and constants, which are not judged:" if figures else "", "muted"),
+        _figures(figures),
     ]
-    apart: list[Block] = (
-        [Line("Figures and constants, which are not judged:", "muted"), _figures(figures)] if figures else []
-    )
     on_page: list[Block] = [
-        *([Terms([(f"Only {which}", count) for which, count in only])] if only else []),
-        *([Section("means", "Metrics", [*means, *apart])] if lines else []),
-        *([Section("scores", title, scores)] if rows else []),
+        Terms([(f"Only {which}", count) for which, count in only]),
+        Section("means", "Metrics", [*means, *apart] if lines else []),
+        Section("scores", title, scores),
     ]
     return View(
         title=verdict,
-        about=[Only("html", [Terms(list(zip(("Before", "After"), runs, strict=True)))])] if runs else [],
+        about=[Only("html", [Terms(list(zip(("Before", "After"), runs, strict=False)))])],
         verdict=verdict,
         mood="error" if failed else "warning" if worse > better or is_unjudged else "good",
         following=[NextCommand(command, "lists the scores that differ, regressions first")] if rows and command else [],

@@ -261,11 +261,10 @@ class ScoreHistory(OfSeveral):  # numpydoc ignore=PR01
             lines = [_of_repeats(line, self.noise[line.metric]) for line in self._repeats]
             table = Table(names, lines, title="Runs of one configuration")
             blocks.append(Section("repeats", "Runs of one configuration", [table, Line(words, "muted")]))
-        if len(self.rows):
-            title = "Rows that changed sides, most changes first"
-            blocks.append(Section("rows", title, list(self._rows(title))))
+        title = "Rows that changed sides, most changes first"
+        blocks.append(Section("rows", title, list(self._rows(title))))
         following = [NextCommand(self._command, "lists all rows that changed sides")] if self._command else []
-        runs = [Only("html", [Terms(self._about)])] if self._about else []
+        runs = [Only("html", [Terms(self._about)])]
         return View(
             title=verdict, about=runs, verdict=verdict, mood=mood, blocks=blocks, following=following, first=first
         )

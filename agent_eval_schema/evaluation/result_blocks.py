@@ -223,27 +223,26 @@ def result_view(result: ResultSummary) -> View:
     latency = ", ".join(f"{name} {seconds(value)}" for name, value in result.latency.items())
     options = ", ".join(f"{name}={value}" for name, value in result.options.items())
     options = f" ({options})" if options else ""
-    pictures = list(_pictures(result))
     notes = [
         *([Line(("MLflow run ", Part(result.run_id, "code")), "muted")] if result.run_id else []),
-        *([Line(f"Latency: {latency}", "muted")] if latency else []),
+        Line(latency and f"Latency: {latency}", "muted"),
     ]
     return View(
         title=title,
-        about=[Only("html", [Line(where, "muted")])] if where else [],
+        about=[Only("html", [Line(where, "muted")])],
         verdict=verdict_of(result),
         mood=mood_of(result),
-        notes=[Only("html", notes)] if notes else [],
+        notes=[Only("html", notes)],
         following=next_commands(result),
         then=result.review,
         first=first_of(result),
         blocks=[
-            *([Only("text", [Line(words)])] if (words := _COMPARED.get(result.options.get("match", ""))) else []),
+            Only("text", [Line(_COMPARED.get(result.options.get("match", ""), ""))]),
             *means_of(result),
             *_unscored(result),
             *_aggregates(result),
             *([Only("html", [Section("rows", "Rows", [result.worst])])] if result.worst else []),
-            *([Fold("Scores by row and by group, distributions", pictures)] if pictures else []),
+            Fold("Scores by row and by group, distributions", list(_pictures(result))),
         ],
         footer=f"{options}. Row numbers are zero-based; std is the sample standard deviation; unscored rows are "
         "excluded from mean and std.",
@@ -466,8 +465,7 @@ def _aggregates(result: ResultSummary) -> Iterator[Block]:
     """What MLflow aggregated besides means, and the scorers that have no judge."""
     own = {"row_count", *(f"{line.metric}/{what}" for line in result.lines for what in ("mean", "std"))}
     others = [(name, number(value)) for name, value in result.numbers.items() if name not in own]
-    if others:
-        yield Only("html", [Table(["Metric", "#value"], others, kind="metrics")])
+    yield Only("html", [Table(["Metric", "#value"], others, kind="metrics")])
     if result.without_judge:
         skipped = ", ".join(f"{name} {rows:,}" for name, rows in result.without_judge.items())
         yield Line(f"Skipped without a judge (model=), with the rows that each could score: {skipped}", "muted")
@@ -499,14 +497,12 @@ def _unscored(result: ResultSummary) -> Iterator[Block]:
         for row, path, message in result.findings
     ]
     blocks: list[Block] = [
-        *([Table(["Why", "#rows", "Metrics"], reasons)] if reasons else []),
-        *([Table(["Error of the call", "#rows"], errors)] if errors else []),
+        Table(["Why", "#rows", "Metrics"], reasons),
+        Table(["Error of the call", "#rows"], errors),
         *issues,
-        *([Table(["#Row", "Where", "What is wrong"], found, at_once=ISSUES_AT_ONCE)] if found else []),
+        Table(["#Row", "Where", "What is wrong"], found, at_once=ISSUES_AT_ONCE),
     ]
-    if blocks:
-        title = "Unscored rows" if reasons or errors else "Issues"
-        yield Only("html", [Section("reasons", title, blocks)])
+    yield Only("html", [Section("reasons", "Unscored rows" if reasons or errors else "Issues", blocks)])
 
 
 # --- pictures

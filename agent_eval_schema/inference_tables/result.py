@@ -284,10 +284,12 @@ class EvalSetBuild(Savable, Generic[Frame]):  # numpydoc ignore=PR01
 
     def _page(self, output: str | None = None) -> str:
         """The page; `output` is the file with the rows, if a command wrote one."""
-        from agent_eval_schema.render.report.html import report_page
+        from agent_eval_schema.render.block_html import view_page
+        from agent_eval_schema.render.report.report_blocks import after_build
 
         report = summary_of(self.report)
-        return report_page(report, shown_on_page(self._run), funnel_view(self.summary, output=output, report=report))
+        view = funnel_view(self.summary, output=output, report=report)
+        return view_page(after_build(view, report, shown_on_page(self._run)))
 
     def _view(self) -> View:
         return funnel_view(self.summary)

@@ -25,7 +25,7 @@ from agent_eval_schema.io.source import Source
 from agent_eval_schema.issues import Issue
 from agent_eval_schema.lsp.rows import BOM, Rows, is_blank, json_node, place_of, place_of_byte, rows_of, span
 from agent_eval_schema.lsp.text import Place, Text
-from agent_eval_schema.render.report.text import asks_for_nothing
+from agent_eval_schema.render.report.advice import asks_for_nothing
 from agent_eval_schema.rule import Severity
 from agent_eval_schema.rules import RULES, all_rules, dataset, reading
 from agent_eval_schema.runtime.temporary_folder import TemporaryFolder

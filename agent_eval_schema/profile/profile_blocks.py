@@ -299,15 +299,12 @@ def profile_view(summary: ProfileSummary, rows: Sequence[ShownRow] = ()) -> View
     blocks: list[Block] = []
     if summary.valid:
         curve, cost = _curve(summary.power), list[Block](map(Line, _about_cost(summary)))
-        if cost:
-            lines: list[list[Words]] = [
-                [Part(of.metric, "name"), *(f"{number:,}" for number in (of.calls, of.input_tokens, of.output_tokens))]
-                for of in summary.cost.metrics
-            ]
-            names = ["Metric", "#Calls", "#Tokens in", "#Tokens out"]
-            table = Table(names, lines, title="Cost per metric", kind="cost")
-            cost += [Only("html", [table])] if lines else []
-            cost = [Section("cost", "Cost of one evaluation", cost, short="Cost")]
+        lines: list[list[Words]] = [
+            [Part(of.metric, "name"), *(f"{number:,}" for number in (of.calls, of.input_tokens, of.output_tokens))]
+            for of in summary.cost.metrics
+        ]
+        names = ["Metric", "#Calls", "#Tokens in", "#Tokens out"]
+        cost += [Only("html", [Table(names, lines, title="Cost per metric", kind="cost")])] if cost else []
         blocks = [
             Only("notebook", [Terms(list(_key_numbers(summary, curve)))]),
             Fold(
@@ -318,8 +315,8 @@ def profile_view(summary: ProfileSummary, rows: Sequence[ShownRow] = ()) -> View
                     *_leaks(summary),
                     *_rows(summary, rows),
                     Section("coverage", "Coverage", list(_coverage(summary.coverage, summary.valid))),
-                    *_section("balance", "Balance and age", map(Line, _about_balance(summary.balance))),
-                    *cost,
+                    Section("balance", "Balance and age", list(map(Line, _about_balance(summary.balance)))),
+                    Section("cost", "Cost of one evaluation", cost, short="Cost"),
                 ],
             ),
         ]
@@ -341,12 +338,6 @@ def profile_view(summary: ProfileSummary, rows: Sequence[ShownRow] = ()) -> View
         kind="profile",
         footer=". Row numbers are zero-based.",
     )
-
-
-def _section(id: str, title: str, blocks: Iterator[Block], short: str = "") -> Iterator[Section]:
-    """A section, if there is anything in it."""
-    if found := list(blocks):
-        yield Section(id, title, found, short)
 
 
 def _key_numbers(summary: ProfileSummary, curve: Curve | None) -> Iterator[tuple[str, str]]:
@@ -386,8 +377,8 @@ def _power(summary: ProfileSummary, curve: Curve | None) -> Iterator[Block]:
             texts.append([f"{short_name(power.metric)}{scale}", *numbers])
             lines.append([name, *numbers])
     explained = Line(f"{POWER_NOTE} {_assumptions(summary)}", "muted")
+    table = Table(["Metric", *POWER_COLUMNS], lines, title="Size and power", kind="power")
     if supported:
-        table = Table(["Metric", *POWER_COLUMNS], lines, title="Size and power", kind="power")
         yield Only("html", [Section("power", "Size and power", [*([curve] if curve else []), table, explained])])
     in_text: list[Block] = [Table(["Metric", *POWER_COLUMNS], texts), explained] if texts else []
     in_text += [Line(f"{', '.join(metrics)}: {note}.") for note, metrics in notes.items()]
@@ -457,9 +448,10 @@ def _duplicates(found: Duplicates) -> Iterator[Block]:
         groups = []
         for group in found.groups:
             size = f"{plural(group.rows, 'row')}, {group.kind}"
-            head: list[str | Part] = [Part(size, "tag"), group.examples[0].question or ""]
+            meter = Cell(picture=Meter(percent(group.rows, most), size, "warn"))
             examples = _examples(group.examples, group.rows)
-            groups.append(Group(head, [examples], Meter(percent(group.rows, most), size, "warn"), indent=2))
+            head: list[str | Part | Cell] = [Part(size, "tag"), group.examples[0].question or "", meter]
+            groups.append(Group(head, [examples], indent=2))
         several = Several(groups, "more groups", total=found.group_count, in_text=EXAMPLES_SHOWN)
         counts = f"{plural(found.exact, 'row')} exact, {plural(found.near, 'row')} near"
         groups_of = plural(found.group_count, "group")
@@ -510,17 +502,16 @@ def _leaks(summary: ProfileSummary) -> Iterator[Block]:
     ]
     if summary.compared_with and not summary.leaks:
         groups = [Line(f"No row is in {', '.join(summary.compared_with)}.")]
-    yield from _section("leaks", "Leakage", iter(groups))
+    yield Section("leaks", "Leakage", groups)
 
 
 def _rows(summary: ProfileSummary, rows: Sequence[ShownRow]) -> Iterator[Block]:
     """The rows of the examples, which a page opens."""
     reasons, shown = rows_with_reasons(summary), {row.row: row for row in rows}
     found = [replace(shown[row], columns=[("; ".join(why), "", None)]) for row, why in reasons.items() if row in shown]
-    if found:
-        about = "The rows that repeat or contradict another one, or that are elsewhere, too; of each kind some."
-        section = Section("rows", "Rows to look at", [OpenRows(["why"], found, len(found), about, opens=False)])
-        yield Only("page", [section])
+    about = "The rows that repeat or contradict another one, or that are elsewhere, too; of each kind some."
+    section = Section("rows", "Rows to look at", [OpenRows(["why"], found, len(found), about, opens=False)])
+    yield Only("page", [section])
 
 
 # --- coverage, balance and cost
@@ -531,17 +522,14 @@ def _coverage(found: Coverage, valid: int) -> Iterator[Block]:
     if found.sessions:
         yield Line(f"{plural(found.sessions, 'session')}.")
     yield from map(Line, _about_documents(found.documents))
-    if found.tools:
-        names = ["Tool", "%Share", "#Offered", "#Expected", "#Called"]
-        lines = [_tool(tool, valid) for tool in found.tools]
-        yield Table(names, lines, title="Tools", kind="offered", in_text=LISTED)
+    names = ["Tool", "%Share", "#Offered", "#Expected", "#Called"]
+    yield Table(names, [_tool(tool, valid) for tool in found.tools], title="Tools", kind="offered", in_text=LISTED)
     for breakdown in found.breakdowns:
         thin = f"{len(breakdown.thin):,} with fewer than {found.min_rows} rows" if breakdown.thin else ""
         yield Only("text", [Line(_values(breakdown, thin))])
         values = [_share(c.value, c.rows, valid) for c in breakdown.top]
         table = Table(["Value", "%Share", "#Rows"], values, title=breakdown.name, kind="values", total=breakdown.values)
-        below = [Line(thin, "muted")] if thin else []
-        yield Only("html", [Heading(breakdown.name), table, *below])
+        yield Only("html", [Heading(breakdown.name), table, Line(thin, "muted")])
     if found.clusters:
         terms = [(", ".join(cluster.terms) or "other things", cluster.rows) for cluster in found.clusters]
         in_text = [Line(f"{plural(rows, 'question')} about {words}") for words, rows in terms[:LISTED]]

@@ -4,6 +4,7 @@ Computes nothing. Every text goes through `visible` and is escaped; the markup i
 """
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 from itertools import zip_longest
 from typing import Any
 
@@ -18,15 +19,20 @@ from agent_eval_schema.render.blocks import (
     Example,
     Examples,
     Form,
-    Only,
+    Found,
+    FoundIssue,
+    Group,
+    Issues,
     OpenRows,
     Part,
     Section,
     Table,
     View,
     Words,
+    blocks_in,
     columns_of,
     edit_words,
+    issue_words,
 )
 from agent_eval_schema.render.page import breakable, drawn, inline, page, with_code
 from agent_eval_schema.text.visible import visible
@@ -40,7 +46,7 @@ ROWS_OF_A_TABLE = {"page": 500, "notebook": 50}
 def view_page(view: View) -> str:
     blocks = _all_blocks(view.blocks, "page")
     script = bool(view.then or (view.following and not view.first)) or any(
-        isinstance(block, OpenRows) or (isinstance(block, Table) and block.sortable) for block in blocks
+        isinstance(block, OpenRows | Issues) or (isinstance(block, Table) and block.sortable) for block in blocks
     )
     return page(view.title, _drawn(view, "page"), STYLE, script=script)
 
@@ -49,12 +55,7 @@ def view_inline(view: View) -> str:
     return inline(_drawn(view, "notebook"), STYLE)
 
 
-def part_of_page(view: View) -> Markup:
-    """The view as the first part of a page, before a report."""
-    return _drawn(view, "page", before_report=True)
-
-
-def _drawn(view: View, form: Form, *, before_report: bool = False) -> Markup:
+def _drawn(view: View, form: Form) -> Markup:
     sections = [block for block in _all_blocks(view.blocks, form) if isinstance(block, Section)]
     parts = [(section.id, section.short or section.title) for section in sections]
     return drawn(
@@ -62,11 +63,13 @@ def _drawn(view: View, form: Form, *, before_report: bool = False) -> Markup:
         page=form == "page",
         view=view,
         parts=[("next", NEXT)] * bool(view.numbered and view.following) + parts,
-        before_report=before_report,
         next_title=NEXT,
         form=form,
-        words=words_html,
+        words=partial(_words, form=form),
         table_of=_table,
+        data_of=_data_of,
+        blocks_in=blocks_in,
+        command_of=lambda command: _part(Part(command, "command"), form),
     )
 
 
@@ -75,39 +78,47 @@ NEXT = "What to do next"
 
 def _all_blocks(blocks: Iterable[Block], form: Form) -> Iterator[Block]:
     """The blocks that are drawn, also those inside of others."""
-    for block in blocks:
-        if not isinstance(block, Only) or block.form in ("html", form):
-            yield block
-            yield from _all_blocks(getattr(block, "blocks", ()), form)
+    for block in blocks_in(blocks, form):
+        yield block
+        yield from _all_blocks(getattr(block, "blocks", ()), form)
 
 
 # --- what the template calls
-def words_html(words: Words) -> Markup:
+def _words(words: Words, form: Form) -> Markup:
     """Words as markup; each part is escaped by itself."""
     if not isinstance(words, tuple) or isinstance(words, Part):
         words = (words,)
-    return Markup("").join(_part(part if isinstance(part, Part) else Part(part)) for part in words)
+    return Markup("").join(_part(part if isinstance(part, Part) else Part(part), form) for part in words)
 
 
-_TAGS = {"old": "del", "new": "ins", "code": "code", "bold": "b"}
+_TAGS = {"old": "del", "new": "ins", "code": "code", "bold": "b", "mark": "mark", "command": "code"}
+
+_LINKS = {"#": '<a href="{}">{}</a>', "h": '<a href="{}" rel="noreferrer">{}</a>'}
+
+_COPY = Markup(' <button type="button" class="copy" data-script hidden>Copy</button>')
 
 
-def _part(part: Part) -> Markup:
+def _part(part: Part, form: Form) -> Markup:
     text, kind = part
-    if kind == "message":
-        return with_code(text)
-    if kind == "name":
-        return breakable(text)
-    if not kind:
-        return escape(visible(text))
-    if kind[0] == "#":
-        return Markup('<a href="{}">{}</a>').format(kind, visible(text))
+    first, _, classes = kind.partition(" ")
+    if first in _WRITTEN:
+        content, kind = _WRITTEN[first](text), classes
+    else:
+        content = escape(visible(text))
+    if kind.startswith("https://") or (first[:1] == "#" and form == "page"):
+        return Markup(_LINKS[kind[0]]).format(first, content)
+    if first[:1] == "#":  # in a notebook no part has an address
+        kind = classes
     if kind in _TAGS:
-        return Markup("<{0}>{1}</{0}>").format(Markup(_TAGS[kind]), visible(text))
-    return Markup('<span class="{}">{}</span>').format(kind, visible(text))
+        marked = Markup("<{0}>{1}</{0}>").format(Markup(_TAGS[kind]), content)
+        return marked + _COPY if kind == "command" and form == "page" else marked
+    return Markup('<span class="{}">{}</span>').format(kind, content) if kind else content
 
 
-def _table(block: Table | Examples | Changes, form: Form) -> dict[str, Any]:
+_WRITTEN = {"message": with_code, "name": breakable}
+
+
+def _table(block: Table | Examples | Changes | Found, form: Form) -> dict[str, Any]:
     """A table as the template draws it: its headings, the rows that are seen at once, those that a notebook folds, and
     the number of those that are not drawn."""
     table = block if isinstance(block, Table) else _table_of_rows(block, form)
@@ -122,7 +133,7 @@ def _table(block: Table | Examples | Changes, form: Form) -> dict[str, Any]:
     labeled = table.kind in ("examples", "metrics scores")  # whose cells are below each other on a narrow page
     rows = [
         [
-            _cell(of, column, is_name=not (i or of_data or column.is_number), labeled=labeled)
+            _cell(of, column, form, is_name=not (i or of_data or column.is_number), labeled=labeled)
             for i, (of, column) in enumerate(zip(row, columns, strict=False))
         ]
         for row in table.rows[: ROWS_OF_A_TABLE[form]]
@@ -140,7 +151,7 @@ def _table(block: Table | Examples | Changes, form: Form) -> dict[str, Any]:
     }
 
 
-def _cell(of: Words | Cell, column: Column, *, is_name: bool = False, labeled: bool = False) -> dict[str, Any]:
+def _cell(of: Words | Cell, column: Column, form: Form, *, is_name: bool, labeled: bool) -> dict[str, Any]:
     cell = of if isinstance(of, Cell) else Cell(of)
     is_number = column.is_number and cell.span == 1
     kinds = " ".join(filter(None, ("n" if is_number else "", cell.mood)))
@@ -150,15 +161,22 @@ def _cell(of: Words | Cell, column: Column, *, is_name: bool = False, labeled: b
         "colspan": cell.span if cell.span > 1 else None,
         "data-label": visible(column.name.lower()) if labeled and is_number and cell.words else None,
         "data-n": cell.number,
+        "title": cell.title,
+        **_data_of(cell, form),
     }
     return {"tag": "th" if is_name else "td", "attributes": attributes, "words": cell.words, "picture": cell.picture}
+
+
+def _data_of(block: Cell | Group, form: Form) -> dict[str, Any]:
+    """What the script of a page reads of it."""
+    return {f"data-{name}": value for name, value in block.data.items()} if form == "page" else {}
 
 
 def _row_link(row: str) -> Part:
     return Part(row, f"#row-{row.replace(',', '')}")
 
 
-def _table_of_rows(block: Examples | Changes, form: Form) -> Table:
+def _table_of_rows(block: Examples | Changes | Found, form: Form) -> Table:
     """Rows of the data as a table without the columns that are empty in all of them; changes have a line per edit."""
     if isinstance(block, Changes):
         edits = [
@@ -168,6 +186,9 @@ def _table_of_rows(block: Examples | Changes, form: Form) -> Table:
         ]
         total = len(edits) + block.total - len(block.changes)
         block = Examples([Detail("Where", "path"), Detail("From what to what")], edits, total)
+    elif isinstance(block, Found):
+        details = [Detail("#Line"), Detail("What is wrong", "what"), Detail("In the cell", "cell")]
+        block = Examples(details, [_example(issue, block.hint) for issue in block.issues], block.total)
     heads = [(block.signs, ""), ("#Row", ""), ("request_id", ""), *((name, kind) for name, kind, _ in block.columns)]
     names = [_row_link(e.row) if e.opens and form == "page" else e.row for e in block.rows]
     signs = [e.sign.replace("-", "−") for e in block.rows]
@@ -175,3 +196,11 @@ def _table_of_rows(block: Examples | Changes, form: Form) -> Table:
     kept = [i for i, (name, _) in enumerate(heads) if name and any(row[i] for row in rows)]
     cells = [[Cell(row[i], heads[i][1]) for i in kept] for row in rows]
     return Table([heads[i][0] for i in kept], cells, kind="examples", total=block.total)
+
+
+def _example(issue: FoundIssue, hint: str) -> Example:
+    before, marked, after = issue.excerpt or ("", "", "")
+    cell = (before, Part(marked, "mark"), after) if issue.excerpt else ""
+    line = issue.place.rpartition(":")[2]
+    words = issue_words(issue.path, issue.message, issue.hint, hint)
+    return Example(issue.row, issue.request_id, [line, words, cell], opens=issue.opens)

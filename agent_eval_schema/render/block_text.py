@@ -5,10 +5,12 @@ Computes nothing. All text goes through `visible`, and no markup is read.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby
+from itertools import groupby, zip_longest
 
+from rich.cells import cell_len, set_cell_size
 from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table as RichTable
@@ -20,10 +22,13 @@ from agent_eval_schema.render.blocks import (
     Changes,
     Examples,
     Fold,
+    Found,
+    FoundIssue,
     Group,
     Heading,
+    Issues,
     Line,
-    Only,
+    Meter,
     Part,
     Section,
     Several,
@@ -31,6 +36,7 @@ from agent_eval_schema.render.blocks import (
     Terms,
     View,
     Words,
+    blocks_in,
     columns_of,
 )
 from agent_eval_schema.render.console import (
@@ -45,6 +51,7 @@ from agent_eval_schema.render.console import (
 )
 from agent_eval_schema.render.phrases import EXAMPLES_SHOWN, SIGNS, NextCommand
 from agent_eval_schema.text.visible import visible
+from agent_eval_schema.text.wrap import wrapped
 
 COLORS = {"good": "green", "warning": "yellow", "error": "red", "": ""}
 """The color of a verdict."""
@@ -82,13 +89,13 @@ def view_text(view: View, *, color: bool = False, width: int | None = None) -> s
 
 
 def _print_all(console: Console, blocks: Iterable[Block], indent: int) -> None:
-    for block in blocks:
+    for block in blocks_in(blocks, "text"):
         match block:
             case Section():
                 console.print()
                 title = block.title if block.text_title is None else block.text_title
                 if title:
-                    console.print(Text(visible(title), style="bold"))
+                    console.print(Text(visible(title), style=f"bold {_style(block.mood)}"))
                 _print_all(console, block.blocks, block.indent)
             case Heading():
                 console.print()
@@ -106,13 +113,13 @@ def _print_all(console: Console, blocks: Iterable[Block], indent: int) -> None:
             case Group():
                 _print_line(console, Text("  ").join(map(_text, block.head)), indent)
                 _print_all(console, block.blocks, indent + block.indent)
+            case Found():
+                _print_found(console, block, indent)
             case Several():
                 shown = block.blocks[: block.in_text]
                 _print_all(console, shown, indent)
                 print_more(console, max(block.total, len(block.blocks)) - len(shown), indent)
-            case Only(form="text"):
-                _print_all(console, block.blocks, indent)
-            case Fold():
+            case Fold() | Issues():
                 _print_all(console, block.blocks, indent)
             case _:
                 pass  # a picture, or a block for a page
@@ -139,7 +146,7 @@ def _style(kind: str) -> str:
 def _print_table(console: Console, table: Table, indent: int) -> None:
     """Names and numbers in columns, or, without headings, texts that are wrapped."""
     columns = {i: column.name for i, column in enumerate(columns_of(table)) if not column.is_for_pages}
-    rows = [[_text(row[i]) for i in columns] for row in table.rows[: table.in_text]]
+    rows = [[_bar(row[i]) or _text(row[i]) for i in columns] for row in table.rows[: table.in_text]]
     if table.notes:
         notes = [row.pop() for row in rows]
         print_columns(console, None, rows, indent, notes)
@@ -148,6 +155,17 @@ def _print_table(console: Console, table: Table, indent: int) -> None:
     elif rows:
         _print_lines(console, table.rows, indent, numbers=True)
     print_more(console, max(table.total, len(table.rows)) - len(rows), indent)
+
+
+BAR = 10
+
+
+def _bar(of: Words | Cell) -> Text | None:
+    """The bar of a cell that has one; it is only full, or nothing at all, if that is exactly so."""
+    if not isinstance(of, Cell) or not isinstance(of.picture, Meter):
+        return None
+    filled = min(math.ceil(of.picture.share * BAR / 100), BAR - (of.picture.share < 100))
+    return Text("█" * filled, style="green").append("░" * (BAR - filled), style="dim")
 
 
 def _print_lines(
@@ -187,6 +205,59 @@ def _print_examples(console: Console, block: Examples, indent: int) -> None:
                 _print_line(console, line, indent)
     if block.total:
         print_more(console, block.total - shown, indent)
+
+
+def _print_found(console: Console, block: Found, indent: int) -> None:
+    """The issues that differ in their row only are together: where each is, then what they report."""
+    shown = block.issues[:EXAMPLES_SHOWN]
+    alike = [list(found) for _, found in groupby(shown, key=lambda issue: (issue.path, issue.message, issue.hint))]
+    for found, following in zip_longest(alike, alike[1:]):
+        issue = found[0]
+        for one in found:
+            _print_place(console, one, indent)
+        of_dataset = Part(f"{issue.path}: " if issue.path and not issue.row else "", "path")
+        _print_line(console, _text((of_dataset, issue.message)), indent + 2)
+        if issue.excerpt is not None:
+            _print_excerpt(console, issue.excerpt, indent + 2)
+        if issue.hint and (following is None or following[0].hint != issue.hint):
+            for line in wrapped(f"→ {visible(issue.hint)}", console.width - indent - 2):
+                _print_line(console, Text(line, style="green"), indent + 2)
+    print_more(console, block.total - len(shown), indent)
+
+
+def _print_place(console: Console, issue: FoundIssue, indent: int) -> None:
+    """`broken.jsonl:6  row 5 (hr-006)  request.messages[0].role`; the first part stays whole, to be clicked."""
+    if not issue.row:
+        return
+    where = Text(visible(issue.place), style="underline")
+    rest = _label(issue.row, issue.request_id).append(f"  {visible(issue.path)}" if issue.path else "", style="cyan")
+    both = Text.assemble(" " * indent, *((where, "  ", rest) if where else (rest,)))
+    if both.cell_len <= console.width:
+        console.print(both, soft_wrap=True)
+        return
+    if where:
+        console.print(Text.assemble(" " * indent, where), soft_wrap=True)
+    _print_line(console, rest, indent)
+
+
+def _print_excerpt(console: Console, excerpt: tuple[str, str, str], indent: int) -> None:
+    """A line of the cell with `^^^` below the part that the issue is about; none if that part is the whole cell."""
+    before, marked, after = map(visible, excerpt)
+    if not (before or after) or not marked:
+        return
+    room = console.width - indent - 1
+    marked = _clipped(marked, room // 2)
+    if cell_len(before) > room // 3:
+        before = _clipped(before[::-1], room // 3)[::-1]
+    after = _clipped(after, room - cell_len(before) - cell_len(marked))
+    line = Text.assemble(" " * indent, (before, "dim"), (marked, "bold"), (after, "dim"))
+    console.print(line, soft_wrap=True)
+    marks = " " * (indent + cell_len(before)) + "^" * cell_len(marked)
+    console.print(Text(marks, style="bold red"), soft_wrap=True)
+
+
+def _clipped(text: str, cells: int) -> str:
+    return text if cell_len(text) <= cells else set_cell_size(text, max(cells - 1, 0)) + "…"
 
 
 def _print_changes(console: Console, block: Changes, indent: int) -> None:
@@ -233,7 +304,7 @@ def _words(words: Words | Cell) -> str:
 
 
 def _all(blocks: Iterable[Block]) -> Iterator[str]:
-    for block in blocks:
+    for block in blocks_in(blocks, "notebook"):
         match block:
             case Section(title=title):
                 yield f"#### {plain(title)}"
@@ -246,8 +317,6 @@ def _all(blocks: Iterable[Block]) -> Iterator[str]:
                 yield "\n".join(f"- {plain(term)}: {plain(text)}" for term, text in block.pairs)
             case Table():
                 yield _table(block)
-            case Only(form="html" | "notebook"):
-                yield from _all(block.blocks)
             case Fold():
                 yield _folded(block.title, "\n\n".join(_all(block.blocks)))
             case _:

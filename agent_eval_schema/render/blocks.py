@@ -1,7 +1,7 @@
 """What a result shows, as blocks: one renderer draws them as text (block_text.py), another as HTML (block_html.py).
 
     View ─ title, verdict, next commands
-         └ Section ─ Line · Terms · Table · Examples · Changes · Group (opened and closed on a page)
+         └ Section ─ Line · Terms · Table · Examples · Changes · Group (opened and closed on a page) · Issues
                      Meter and Strip in the cells of a table; Histograms, Curve and Funnel
 
 A result has one function that returns its View: it decides on words, numbers and order. Its values are plain: texts
@@ -10,7 +10,7 @@ of cells go in as they are, and the renderers escape everything that they draw.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
@@ -28,8 +28,8 @@ class Part(NamedTuple):
     """A piece of text and how it looks: words separated by blanks, which are classes on a page.
 
     A mood (`error`, `warning`, `info`, `good`, `muted`), `tag`, `count`, `path`, `code`, `old` and `new` (deleted,
-    inserted), `message` (code between backticks), `name` (may be broken after `_` and `/`); `#part` leads to
-    a part of the page.
+    inserted), `mark`, `message` (code between backticks), `name` (may be broken after `_` and `/`), `command` (can be
+    copied); `#part` leads to a part of the page, if it is one, `https://…` to another page.
     """
 
     text: str
@@ -71,13 +71,16 @@ class Effect(Struct, frozen=True):
 
 
 class Cell(Struct, frozen=True):
-    """Words and a picture, the number by which a page sorts the cell, and the columns that it covers."""
+    """Words and a picture, the number by which a page sorts the cell, the columns that it covers, what a pointer shows,
+    and data for the script of a page."""
 
     words: Words = ""
     mood: str = ""
     number: float | None = None
     picture: Meter | Strip | Effect | None = None
     span: int = 1
+    title: str | None = None
+    data: Mapping[str, Any] = {}
 
 
 class Line(Struct, frozen=True):
@@ -197,14 +200,63 @@ class Changes(Struct, frozen=True):
 
 
 class Group(Struct, frozen=True):
-    """Blocks below a head, which a page opens and closes; in a text they are indented."""
+    """Blocks below a head, which a page opens and closes; in a text they are indented. `id` is its address on a page,
+    `data` is for the script of a page."""
 
-    head: Sequence[str | Part]
+    head: Sequence[str | Part | Cell]
     blocks: Sequence[Block]
-    meter: Meter | None = None
     is_open: bool = False
     open_in_notebook: bool = True
     indent: int = 4
+    id: str | None = None
+    data: Mapping[str, Any] = {}
+
+
+class Issues(Struct, frozen=True):
+    """Groups of issues, which a page filters by `severity` and `fixable` of their data, searches and sorts; a notebook
+    folds all but `at_once`. `filters`: the severities with their titles."""
+
+    blocks: Sequence[Group]
+    filters: Sequence[tuple[str, str]]
+    at_once: int
+
+
+class FoundIssue(NamedTuple):
+    """An issue: its row, ID, file and line, path, what it reports, what to do, and the text of the cell before, at and
+    behind the place."""
+
+    row: str
+    request_id: str | None
+    place: str
+    path: str
+    message: str
+    hint: str
+    excerpt: tuple[str, str, str] | None = None
+    opens: bool = False
+
+
+class Found(Struct, frozen=True):
+    """The first of `total` issues of a kind. A page does not repeat the `hint`, a text that of the issue before."""
+
+    issues: Sequence[FoundIssue]
+    total: int
+    hint: str = ""
+
+
+def issue_words(path: str, message: str, hint: str, shared: str) -> Words:
+    """What an issue reports, and its hint if not all of its kind share it."""
+    before = (Part(path, "path"), ": ") if path else ()
+    after = (Part(f"→ {hint}", "message fix muted"),) if hint not in ("", shared) else ()
+    return (*before, Part(message, "message"), *after)
+
+
+class Download(Struct, frozen=True):
+    """A file in a page, which a browser saves."""
+
+    title: str
+    name: str
+    address: str
+    note: str = ""
 
 
 class Several(Struct, frozen=True):
@@ -240,6 +292,8 @@ class Section(Struct, frozen=True):
     short: str = ""
     text_title: str | None = None
     indent: int = 2
+    mood: str = ""
+    meter: Meter | None = None
 
 
 class Funnel(Struct, frozen=True):
@@ -299,7 +353,8 @@ class Trends(Struct, frozen=True):
 class OpenRows(Struct, frozen=True):
     """The first of `total` rows in the order that `about` says, each with its cells in `columns`; a page searches and
     sorts them, and opens the first if it `opens`. `more` says how to see the others. `heads`: the names of columns,
-    `edits`: the title of what changed in a row, `noun`: what is counted, if a row may be there several times."""
+    `edits`: the title of what changed in a row, `noun`: what is counted, if a row may be there several times, `still`:
+    whether a page has rows without a script, too."""
 
     heads: Sequence[str]
     rows: Sequence[ShownRow]
@@ -309,6 +364,7 @@ class OpenRows(Struct, frozen=True):
     opens: bool = True
     edits: str = "Changes"
     noun: str = "rows"
+    still: bool = True
 
 
 Block = (
@@ -320,6 +376,9 @@ Block = (
     | Examples
     | Changes
     | Group
+    | Issues
+    | Found
+    | Download
     | Several
     | Only
     | Fold
@@ -331,19 +390,46 @@ Block = (
 )
 
 
+def blocks_in(blocks: Iterable[Block], form: Form) -> Iterator[Block]:
+    """The blocks that a form draws: those for all forms or for it, without those in which there is nothing to draw."""
+    for block in blocks:
+        if isinstance(block, Only):
+            if block.form == form or (block.form == "html" and form != "text"):
+                yield from blocks_in(block.blocks, form)
+        elif _has_content(block, form):
+            yield block
+
+
+def _has_content(block: Block, form: Form) -> bool:
+    match block:
+        case Line():
+            return bool(block.words)
+        case Terms():
+            return bool(block.pairs)
+        case Table():
+            return bool(block.rows or block.total)
+        case OpenRows():
+            return bool(block.rows)
+        case Section() | Fold() | Issues():
+            return any(True for _ in blocks_in(block.blocks, form))
+        case _:
+            return True
+
+
 class View(Struct, frozen=True, kw_only=True):
     """What a result shows.
 
     `title` is that of the browser's tab, `verdict` the title of the page and the last line of a text, in the color of
-    its `mood`. `about` comes before it, `notes` after it. `following`: what to type next; `numbered`: in this order.
-    `kind` names the result, `footer` is the last line of a page. A page has `first` in place of `following`, and
-    then `then`.
+    its `mood`, `meter` the picture below it. `about` comes before it, `notes` after it. `following`: what to type next;
+    `numbered`: in this order. `kind` names the result, `footer` is the last line of a page. A page has `first` in place
+    of `following`, and then `then`.
     """
 
     title: str
     verdict: str
     blocks: Sequence[Block]
     mood: str = ""
+    meter: Meter | None = None
     about: Sequence[Block] = ()
     notes: Sequence[Block] = ()
     following: Sequence[NextCommand] = ()

@@ -23,7 +23,7 @@ from markupsafe import Markup, escape
 
 from agent_eval_schema.metrics.alignment import EXTRA, MATCHED, MISSING, MOVED
 from agent_eval_schema.render.figures import Bar, Distribution
-from agent_eval_schema.render.phrases import number, plural, share
+from agent_eval_schema.render.phrases import number, plural
 from agent_eval_schema.render.rows import row_data
 from agent_eval_schema.runtime.version import __version__
 from agent_eval_schema.text.describe import truncate
@@ -76,8 +76,7 @@ def _environment() -> Environment:
     )
     environment.filters |= {"code": with_code, "breakable": breakable}
     environment.filters["number"] = lambda count: "" if count is None else f"{count:,}"
-    environment.filters |= {"percent": percent, "plural": plural, "share": share, "cut": truncate, "runs": runs}
-    environment.filters["type"] = lambda value: type(value).__name__
+    environment.filters |= {"cut": truncate, "type": lambda value: type(value).__name__}
     return environment
 
 

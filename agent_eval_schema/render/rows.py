@@ -128,7 +128,7 @@ def row_data(rows: Sequence[ShownRow], total: int, heads: Sequence[str] = (), ed
         to_builtins(row.content)
         | {name: value for name, value in to_builtins(row).items() if name != "content"}
         | {"metrics": sets.setdefault(tuple(row.metrics), len(sets))}
-        | {"issues": [issues.setdefault(issue, len(issues)) for issue in row.content.issues]}
+        | ({"issues": [issues.setdefault(i, len(issues)) for i in row.content.issues]} if row.content.issues else {})
         for row in rows
     ]
     trees = trees_of((text for row in rows for text in row.content.texts()), MOST_MARKDOWN)

@@ -39,6 +39,8 @@ from agent_eval_schema.validation.shown import rows_one_by_one, shown_on_page, s
 if TYPE_CHECKING:
     import pandas as pd
 
+    from agent_eval_schema.render.blocks import View
+
 
 EXCERPT_ROWS = 100_000
 """Rows whose cells a text quotes, at most, so that a large file is not read again; a page quotes all."""
@@ -438,12 +440,12 @@ class Report(Savable):  # numpydoc ignore=PR01
         metrics: bool = True,
         out: str | None = None,
     ) -> str:
-        from agent_eval_schema.render.report.text import report_text
+        from agent_eval_schema.render.report.report_blocks import report_text
 
         examples = list(self._summary.text_examples())
         near = [issue for issue in examples if issue.row is not None and issue.row < EXCERPT_ROWS]
         shown = Shown(self._run.lines(examples), self._run.excerpts(near), self._fixes, metrics, out=out)
-        return report_text(self._summary, shown, color=color, width=width, system=system or self._summary.system)
+        return report_text(self._summary, shown, color=color, width=width, system=system or "")
 
     @cached_property
     def _fixes(self) -> FixPreview | None:
@@ -456,9 +458,10 @@ class Report(Savable):  # numpydoc ignore=PR01
         return report_json(self._summary, self._run.builder.take_issues())
 
     def _page(self) -> str:
-        from agent_eval_schema.render.report.html import report_page
+        from agent_eval_schema.render.block_html import view_page
+        from agent_eval_schema.render.report.report_blocks import report_view
 
-        return report_page(self._summary, shown_on_page(self._run, self._fixes))
+        return view_page(report_view(self._summary, shown_on_page(self._run, self._fixes), "page"))
 
     def _forms(self) -> dict[str, Callable[[], str]]:
         return {**super()._forms(), ".xml": self._junit, ".sarif": self._sarif}
@@ -474,12 +477,12 @@ class Report(Savable):  # numpydoc ignore=PR01
 
         return junit_xml([self._summary])
 
-    def _repr_html_(self) -> str:
-        from agent_eval_schema.render.report.html import report_inline
+    def _view(self) -> View:
+        from agent_eval_schema.render.report.report_blocks import report_view
 
         examples = self._run.builder.all_examples()
         shown = Shown(self._run.lines(examples), self._run.excerpts(examples), self._fixes)
-        return report_inline(self._summary, shown)
+        return report_view(self._summary, shown, "notebook")
 
     def write(self, path: str | Path, *, passthrough: bool = True) -> int:
         """Write the normalized rows to a file.

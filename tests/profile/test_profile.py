@@ -681,7 +681,7 @@ def test_a_group_of_near_duplicates_is_titled_by_its_commonest_question() -> Non
     profile = profile_eval_set([row(q, "t") for q in asked])
     (group,) = profile.summary.duplicates.groups
     assert [e.row for e in group.examples] == [1, 0, 2]  # each question once, then more rows
-    title = '<span class="tag">4 rows, near</span> How do I cancel my subscription plan?<'
+    title = '<span class="tag">4 rows, near</span> How do I cancel my subscription plan? <'
     assert title in profile.to_html()
     assert "4 rows, near  How do I cancel my subscription plan?\n" in profile.to_text(width=100)
 

@@ -94,7 +94,7 @@ RAW = "https://raw.githubusercontent.com/agent-eval-schema/agent-eval-schema"
 def test_the_wheel_has_the_package_alone(wheel: zipfile.ZipFile) -> None:
     names = wheel.namelist()
     assert {name.split("/")[0] for name in names} == {"agent_eval_schema", f"agent_eval_schema-{__version__}.dist-info"}
-    assert {"agent_eval_schema/py.typed", "agent_eval_schema/render/templates/report.html"} <= set(names)
+    assert {"agent_eval_schema/py.typed", "agent_eval_schema/render/templates/blocks.html"} <= set(names)
     assert not [name for name in names if name.split("/")[-1].startswith(("test_", "conftest"))]
 
 

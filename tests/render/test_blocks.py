@@ -17,12 +17,16 @@ from agent_eval_schema.render.blocks import (
     Changes,
     Column,
     Detail,
+    Download,
     Effect,
     Example,
     Examples,
     Fold,
+    Found,
+    FoundIssue,
     Group,
     Heading,
+    Issues,
     Line,
     Meter,
     Only,
@@ -62,6 +66,17 @@ def test_a_block_for_one_form_is_in_no_other() -> None:
     forms = {"text": as_text(drawn), "page": view_page(drawn), "notebook": as_inline(drawn)}
     shown = {form: re.findall(r"for (\w+)", found) for form, found in forms.items()}
     assert shown == {"text": ["text"], "page": ["html", "page"], "notebook": ["html", "notebook"]}
+
+
+def test_what_holds_nothing_is_in_no_form() -> None:
+    empty = [Line(""), Terms([]), Table(["a"], []), OpenRows([], [], 0), Only("text", []), Issues([], [], 0)]
+    blocks = [Section("s", "Title", empty), Section("t", "On a page", [Only("page", [Line("x")])]), Fold("More", empty)]
+    assert text(*blocks) == []
+    page, notebook = view_page(document(*blocks)), as_inline(document(*blocks))
+    assert re.findall(r"<h2[^>]*>([^<]*)", page) == ["On a page"]
+    assert re.findall(r"<a href=\"#(\w)\"", page) == ["t"]
+    assert not re.search("Title|On a page|More|<table", notebook)
+    assert view_markdown(document(*blocks)) == "### v\n\n\n"
 
 
 def test_the_rest_of_several_blocks_is_counted_in_a_text_and_folded_in_a_notebook() -> None:
@@ -160,6 +175,86 @@ def test_a_page_has_a_script_only_if_it_has_rows_to_search_or_a_command_to_copy(
     assert "<script>" not in view_page(document(Only("text", [sortable])))
 
 
+def issue(row: int, message: str = "expected text", **more: Any) -> FoundIssue:
+    return FoundIssue(f"{row:,}", None, f"f.jsonl:{row + 1}", "request", message, "Write it as text.", **more)
+
+
+def test_equal_issues_are_together_in_a_text_and_a_hint_is_not_repeated() -> None:
+    block = Found([issue(0), issue(1), issue(2, "expected more"), issue(3)], total=9)
+    assert text(block) == [
+        *("f.jsonl:1  row 0  request", "f.jsonl:2  row 1  request", "  expected text"),
+        *("f.jsonl:3  row 2  request", "  expected more", "  → Write it as text."),
+        "… and 6 more",
+    ]
+
+
+def test_the_marks_of_an_issue_are_below_what_it_is_about() -> None:
+    long, whole = issue(0, excerpt=("a" * 50, "bad", "c" * 50)), issue(1, "other", excerpt=("", "all", ""))
+    lines = text(Found([long, whole], total=2))
+    assert lines[2].index("bad") == lines[3].index("^^^")
+    assert len(lines[2]) <= 60
+    assert not any("all" in line for line in lines)
+
+
+def test_a_page_leads_to_the_row_of_an_issue_and_does_not_repeat_the_hint_of_its_group() -> None:
+    found = [issue(1_000, opens=True, excerpt=("a", "bad", "")), issue(2)]
+    page = body(view_page(document(Found(found, 2, "Write it as text."))))
+    assert '<td class="n" data-label="row"><a href="#row-1000">1,000</a></td>' in page
+    assert '<td class="n" data-label="line">1001</td>' in page
+    assert '<td class="cell">a<mark>bad</mark></td>' in page
+    assert "#row-2" not in page
+    assert "Write it" not in page
+    assert body(view_page(document(Found(found, 2)))).count("→ Write it as text.") == 2
+
+
+def test_issues_are_filtered_on_a_page_and_folded_in_a_notebook() -> None:
+    groups = [
+        Group([Part(f"AE{i}", "tag")], [Line("x")], id=f"AE{i}", data={"severity": severity, "fixable": fixable})
+        for i, (severity, fixable) in enumerate([("error", 1), ("error", None), ("warning", None)])
+    ]
+    block = Issues(groups, [("error", "Errors"), ("warning", "Warnings")], at_once=1)
+    page, notebook = body(view_page(document(block))), as_inline(document(block))
+    assert re.findall(r">(\w+ \d)</button>", page) == ["All 3", "Errors 2", "Warnings 1", "Fixable 1"]
+    assert '<details class="issue" id="AE0" data-severity="error" data-fixable="1">' in page
+    assert "<summary>2 more kinds of issue</summary>" in notebook
+    assert 'id="' not in notebook
+    assert "data-severity" not in notebook
+    assert text(block) == [line for i in range(3) for line in (f"AE{i}", "    x")]
+
+
+def test_a_link_is_a_link_where_it_leads() -> None:
+    link = Line((Part("part", "#part error"), Part("page", "https://example.invalid/"), Part("no", "javascript:x")))
+    page, notebook = view_page(document(link)), as_inline(document(link))
+    assert '<a href="#part">part</a>' in page
+    assert "<a" not in notebook.replace('<a href="https://example.invalid/"', "")
+    assert re.search(r'<span class="error"[^>]*>part</span>', notebook)
+    assert '<span class="javascript:x">no</span>' in page
+
+
+def test_a_command_is_copied_only_on_a_page() -> None:
+    command = document(Line(Part("run `a`", "command")))
+    assert "<code>run `a`</code> <button" in view_page(command)
+    assert "<button" not in as_inline(command)
+
+
+@pytest.mark.parametrize(
+    ("share", "bar"), [(0.0, "░" * 10), (0.5, "█" + "░" * 9), (99.5, "█" * 9 + "░"), (100.0, "█" * 10)]
+)
+def test_a_bar_is_full_or_empty_only_if_that_is_exactly_so(share: float, bar: str) -> None:
+    assert text(Table(["name", "bar"], [["a", Cell(picture=Meter(share, "x"))]])) == [
+        "name" + " " * 9 + "bar",
+        f"a     {bar}",
+    ]
+
+
+def test_a_section_has_the_mood_and_the_picture_of_its_title() -> None:
+    section = Section("s", "1 of 2 rows", [Line("x")], mood="error", meter=Meter(50.0, "half"))
+    page = body(view_page(document(section)))
+    assert '<h2 id="s" class="error">1 of 2 rows</h2>' in page
+    assert 'aria-label="half"' in page
+    assert "\x1b[1;31m1 of 2 rows" in as_text(document(section), color=True)
+
+
 def every_block(hostile: str) -> list[Block]:
     """Each kind of block, with the text wherever one can be."""
     cell = Cell((hostile, Part(hostile, "path"), Part(hostile, "message"), Part(hostile, "name")), hostile)
@@ -170,6 +265,7 @@ def every_block(hostile: str) -> list[Block]:
         hostile,
     )
     example = Example(hostile, hostile, [hostile])
+    issue = FoundIssue(hostile, hostile, hostile, hostile, hostile, hostile, (hostile, hostile, hostile))
     call, pair = ShownCall(hostile, hostile, "extra"), (hostile, hostile)
     content = RowContent(
         turns=[ShownTurn(hostile, hostile, hostile, [pair])],
@@ -191,7 +287,9 @@ def every_block(hostile: str) -> list[Block]:
         Table(["", "#"], [[cell, hostile]], kind="examples", sortable=True),
         Examples([Detail(hostile)], [example]),
         Changes("f", [Change(hostile, hostile, *edits(hostile, hostile, ""))], 1),
-        Group([Part(hostile, "tag"), hostile], [Line(hostile)], meter),
+        Group([Part(hostile, "tag"), hostile, Cell(hostile, picture=meter)], [Line(hostile)]),
+        Issues([Group([hostile], [Found([issue], 2)], id="AE1", data={"severity": "error", "fixable": None})], [], 0),
+        Download(hostile, "a.csv", hostile, hostile),
         Several([Line(hostile)] * 2, hostile, at_once=1),
         Fold(hostile, [Line(hostile)]),
         OpenRows([hostile], [opened], 1, hostile, hostile),

@@ -170,7 +170,7 @@ class TestInBrowser:
         supported = report.metric_support[name].to_numpy().nonzero()[0].tolist()
         assert self.rows(broken) == supported
         assert broken.inner_text("#rowcount") == f"{len(supported)} of 37 rows that support {name}"
-        broken.click("#AE206 [data-row] button")
+        broken.click("#AE206 td a")
         broken.wait_for_selector("#row dd")
         assert "Which form do I need" in broken.inner_text("#row")
         assert broken.inner_text("#rowcount") == "37 of 37 rows"

@@ -77,15 +77,15 @@ def test_the_rules_make_the_queues() -> None:
 def test_the_page_of_a_report_names_the_queue_and_its_rows(name: str) -> None:
     page = validate_eval_set(str(SAMPLES / name)).to_html()
     command = r"<code>agent-eval-schema review \S+ --queue (\w+)</code>"
-    found = re.search(rf"Review these (\d+) rows?:</b> run {command}", page)
+    found = re.search(rf"run {command} .*\(opens a page to decide about (\d+) rows?\)", page)
     assert found
-    assert (int(found[1]), found[2]) == (len(queues(session(str(SAMPLES / name)))["errors"]), "errors")
+    assert (found[1], int(found[2])) == ("errors", len(queues(session(str(SAMPLES / name)))["errors"]))
 
 
 def test_the_page_of_valid_rows_leads_to_those_without_ground_truth(tmp_path: Path) -> None:
     path = str(tmp_path / "rows.jsonl")
     write_eval_set([ROWS[0], ROWS[1], ROWS[2]], path)
-    assert "Review these 2 rows:</b>" in validate_eval_set(path).to_html()
+    assert "(opens a page to give 2 rows ground truth)" in validate_eval_set(path).to_html()
     step = next(s for s in json.loads(profile_eval_set(path).to_json())["next_steps"] if "ground truth" in s["text"])
     assert step["text"] == "2 rows have no ground truth."
     assert step["command"] == f"agent-eval-schema review {path} --queue truth"

@@ -14,7 +14,7 @@ from agent_eval_schema.cli import main
 from agent_eval_schema.render import console
 from agent_eval_schema.render.printable import as_text
 from agent_eval_schema.render.report.junit import junit_xml
-from agent_eval_schema.render.report.text import metrics_text
+from agent_eval_schema.render.report.report_blocks import metrics_view
 from agent_eval_schema.text.visible import XML_ESCAPE, escape_ci_commands, visible
 from agent_eval_schema.validation.report import summary_of
 from tests.conftest import Row
@@ -66,7 +66,7 @@ def texts(rows: list[Row]) -> dict[str, Callable[[int], str]]:
     return {
         "report": lambda width: report.to_text(width=width),
         "report in colour": lambda width: re.sub(r"\x1b\[[\d;]*m", "", report.to_text(width=width, color=True)),
-        "metrics": lambda width: metrics_text(summary_of(report), color=False, width=width),
+        "metrics": lambda width: as_text(metrics_view(summary_of(report)), width=width),
         "diff": lambda _: diff.to_text(),
         "scores": lambda width: as_text(scores_view(scores, reasons), width=width),
         "json": lambda _: report.to_json(),

@@ -33,7 +33,7 @@ from agent_eval_schema import EvalSetError, Report, normalize_eval_set, validate
 from agent_eval_schema.cli import main
 from agent_eval_schema.io import files, source
 from agent_eval_schema.io import json as json_module
-from agent_eval_schema.render.report.text import report_text
+from agent_eval_schema.render.report.report_blocks import report_text
 from agent_eval_schema.validation import kernel
 from agent_eval_schema.validation.report import summary_of
 from agent_eval_schema.validation.steps import STEPS, Step

@@ -17,8 +17,8 @@ from typing import NamedTuple, TypeVar
 from agent_eval_schema.issues import Issue, file_of
 from agent_eval_schema.render.console import finding
 from agent_eval_schema.render.phrases import plural
+from agent_eval_schema.render.report.advice import asks_for_nothing, needs_no_action, report_headline
 from agent_eval_schema.render.report.summary import ReportSummary
-from agent_eval_schema.render.report.text import asks_for_nothing, needs_no_action, report_headline
 from agent_eval_schema.rule import Severity
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.text.visible import visible

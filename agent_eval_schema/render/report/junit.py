@@ -17,8 +17,8 @@ from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
 from agent_eval_schema.render.console import finding
+from agent_eval_schema.render.report.advice import report_headline
 from agent_eval_schema.render.report.summary import ReportSummary
-from agent_eval_schema.render.report.text import report_headline
 from agent_eval_schema.rule import Severity
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.runtime.version import __version__

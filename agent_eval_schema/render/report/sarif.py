@@ -17,9 +17,9 @@ from urllib.parse import quote
 
 from agent_eval_schema.issues import Issue, file_of
 from agent_eval_schema.render.document import json_text
+from agent_eval_schema.render.report.advice import asks_for_nothing, needs_no_action
 from agent_eval_schema.render.report.github import path_from
 from agent_eval_schema.render.report.summary import ReportSummary
-from agent_eval_schema.render.report.text import asks_for_nothing, needs_no_action
 from agent_eval_schema.rule import Rule, Severity
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.runtime.version import __version__

@@ -13,7 +13,7 @@ if (data) {
   const used = new Map();
   for (const r of data.rows) {
     const times = used.get(r.row) ?? 0;
-    r.codes ??= [];
+    r.codes ??= [], r.issues ??= [];
     used.set(r.row, times + 1);
     r.hash = "#row-" + encodeURIComponent(r.row) + (times ? "." + (times + 1) : "");
   }
@@ -102,7 +102,6 @@ if (list) {
     const has = r => data.sets[r.metrics].includes(+e.dataset.metric), of = data.rows.length < data.total ? `, of ${e.dataset.rows} in the dataset` : "";
     button(e, () => pick(has, ` that support ${e.textContent}${of}`));
   }
-  for (const e of all("[data-row]")) if (data.rows.some(r => r.row === +e.dataset.row)) button(e, () => { location.hash = "row-" + e.dataset.row });
   one("#all").onclick = () => pick(null, "");
   list.onscroll = scroll;
   list.style.setProperty("--row", 1.5 + .6 * data.rows.reduce((most, r) => Math.max(most, String(r.row).length), 4) + "em");

@@ -86,7 +86,7 @@ def test_hostile_cells_stay_text(form: str) -> None:
     for _, attributes in tags.seen:
         assert not [n for n in attributes if n.startswith("on") or n in ("src", "action")]
         address = attributes.get("href") or "#x"
-        assert re.fullmatch(r"#\w+|data:text/csv;charset=utf-8,[\w%.-]*", address) or address in PAGES
+        assert re.fullmatch(r"#[\w-]+|data:text/csv;charset=utf-8,[\w%.-]*", address) or address in PAGES
     assert text.count("<script") == (2 if form == "to_html" else 0)  # the rows and ours
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u2028\u2029]", text)
 
@@ -108,7 +108,7 @@ def test_a_hostile_file_name_stays_text(tmp_path: Path) -> None:
 def test_counts_are_exact_and_examples_are_twenty() -> None:
     page = validate_eval_set([{"request": " ", "response": "x"}] * 1234).to_html()
     assert page.count('data-label="row"') == 20
-    assert "1,234&nbsp;×" in page
+    assert "1,234\N{NO-BREAK SPACE}×" in page
     assert "… and 1,214 more." in page
 
 
@@ -191,8 +191,9 @@ def test_a_page_names_the_rules_that_were_switched_off_and_where_the_data_came_f
 
 def test_what_is_left_by_hand_is_what_the_command_leaves(tmp_path: Path) -> None:
     report = validate_eval_set(ROOT / "sample_data" / "broken.jsonl")
-    start, left = re.findall(r'<p class="(?:start|left)">(.*?)</p>', report.to_html())
+    start, then, left = re.findall(r'<p class="(?:start|left)">(.*?)</p>', report.to_html())
     assert start.count("<code>") == 1  # one command, and nothing that it does anyway
+    assert "<b>Then:</b> run <code>agent-eval-schema review " in then
     assert "expected_respones" not in start + left
     main(["validate", str(ROOT / "sample_data" / "broken.jsonl"), "--fix", str(tmp_path / "fixed.jsonl")])
     after = validate_eval_set(tmp_path / "fixed.jsonl").counts

@@ -10,8 +10,8 @@ import pytest
 
 from agent_eval_schema import validate_eval_set
 from agent_eval_schema.cli import main
+from agent_eval_schema.render.report.report_blocks import report_text
 from agent_eval_schema.render.report.summary import Shown
-from agent_eval_schema.render.report.text import report_text
 from agent_eval_schema.text.visible import visible
 from agent_eval_schema.validation.report import summary_of
 from tests.conftest import ROOT, SAMPLES

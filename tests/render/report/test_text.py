@@ -10,7 +10,7 @@ import pytest
 
 from agent_eval_schema import Report, diff_eval_sets, validate_eval_set
 from agent_eval_schema.render.printable import as_text
-from agent_eval_schema.render.report.text import metrics_text, report_text
+from agent_eval_schema.render.report.report_blocks import metrics_view, report_text
 from agent_eval_schema.validation.report import summary_of
 from tests.conftest import DATA, ROOT, SAMPLES
 from tests.helpers.scores import scores_view
@@ -52,7 +52,7 @@ def test_text_when_the_app_will_be_run(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_metrics_without_rows_are_last(monkeypatch: pytest.MonkeyPatch) -> None:
     report = report_on("good.jsonl", monkeypatch)
-    for block in metrics_text(summary_of(report), color=False, width=100, system="all").split("\n\n")[:-1]:
+    for block in as_text(metrics_view(summary_of(report), "all"), width=100).split("\n\n")[:-1]:
         has_rows = [count != "0" for count in re.findall(r"  +(\d+) of \d+$", block, re.M)]
         assert has_rows == sorted(has_rows, reverse=True), block
 
@@ -65,7 +65,7 @@ def test_hints_break_at_words_outside_of_quotes(monkeypatch: pytest.MonkeyPatch)
 
 def test_metrics_of_all_systems(monkeypatch: pytest.MonkeyPatch) -> None:
     report = report_on("good.jsonl", monkeypatch)
-    compare(GOLDEN / "metrics.txt", metrics_text(summary_of(report), color=False, width=100, system="all"))
+    compare(GOLDEN / "metrics.txt", as_text(metrics_view(summary_of(report), "all"), width=100))
 
 
 def test_json(monkeypatch: pytest.MonkeyPatch) -> None:
