@@ -13,7 +13,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 from urllib.parse import urlencode
 
 from msgspec import Struct
@@ -196,7 +196,7 @@ API_VERSION = "v1beta"
 Conflict = Literal["OVERWRITE", "SKIP", "DUPLICATE"]
 """What an import does with an evaluation that is there already (`conflictResolutionStrategy`)."""
 
-CONFLICTS: tuple[Conflict, ...] = ("OVERWRITE", "SKIP", "DUPLICATE")
+CONFLICTS: tuple[Conflict, ...] = get_args(Conflict)
 
 
 class Update(NamedTuple):
