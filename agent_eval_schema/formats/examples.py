@@ -323,7 +323,7 @@ def _inspect_messages(source: Row) -> Iterator[Finding]:
         if not isinstance(message, dict):
             continue
         role, content = message.get("role"), message.get("content")
-        if role in _ROLES:
+        if isinstance(role, str) and role in _ROLES:
             message = f"expected the role `{_ROLES[role]}`, got {describe(role)}"
             yield Finding(MESSAGE_REJECTED, message, "input", f"input[{i}].role")
         for k, part in enumerate(content if isinstance(content, list) else ()):

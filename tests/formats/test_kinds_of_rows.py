@@ -231,6 +231,12 @@ def test_documents_of_azure_that_are_no_list_are_reported() -> None:
     assert [i.path for i in report.iter_issues() if i.severity == "error"] == ["context"]  # its name there
 
 
+@pytest.mark.parametrize("role", [[], {}, 1, None])
+def test_a_role_of_inspect_that_is_no_text_is_reported(role: Any) -> None:
+    rows = [{"input": [{"role": role, "content": "Hi"}], "target": "Hello"}]
+    assert validate_eval_set(rows, format="inspect").invalid_count == 1
+
+
 def test_a_guess_about_an_item_of_openai_is_of_its_column() -> None:
     found = validate_eval_set([{"item": {"ask_me": "Hi", "x": 1}}], format="openai").issues
     assert found.loc[found["message"].str.contains("is taken for request"), "column"].tolist() == ["item"]
