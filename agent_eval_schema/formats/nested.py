@@ -34,7 +34,9 @@ from agent_eval_schema.formats.otel_traces import COLUMN, collected, is_export
 from agent_eval_schema.formats.registry import FORMATS, detect, formats_of_packages
 from agent_eval_schema.formats.shapes import objects_of
 from agent_eval_schema.formats.suggestions import is_question
+from agent_eval_schema.io.json import holds_array
 from agent_eval_schema.io.pandas import with_new_rows
+from agent_eval_schema.io.places import files_of
 from agent_eval_schema.io.records import batch_of_rows
 from agent_eval_schema.io.source import Source, first_rows
 from agent_eval_schema.issues import Finding
@@ -52,7 +54,9 @@ def expand_rows(source: Source, *, alone: bool = False) -> Source:
 
     Row numbers then count turns. A row that could not be read stays in its place, for its problems to be reported.
     """
-    nesting = _nesting_of(source, alone or source.kind == "json")
+    files = files_of(source.path) if source.kind == "json" and source.path is not None else []
+    is_document = source.kind == "json" and not any(map(holds_array, files))
+    nesting = _nesting_of(source, alone or is_document)
     if nesting is None:
         return collected(source)
     rows = with_new_rows(source, partial(_unfold, source.batches, nesting))

@@ -101,6 +101,12 @@ def holds_json(path: str) -> bool:
     return first.startswith(b"{") and first.endswith((b"{", b",")) and rest.startswith(b'"')
 
 
+def holds_array(path: str) -> bool:
+    """Whether a file of JSON is an array, whose elements are the rows, even if there is one."""
+    with opened(path) as stream:
+        return stream.read(CHUNK).removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"[")
+
+
 class _Window:
     """A sliding window over a file's bytes: only the element that is being read is in memory."""
 

@@ -193,3 +193,11 @@ def test_an_answer_that_is_the_text_of_a_list_stays_text(tmp_path: Path) -> None
     pd.DataFrame([row]).to_csv(tmp_path / "d.csv", index=False)
     (read,) = validate_eval_set(tmp_path / "d.csv").iter_rows()
     assert (read["response"], read["expected_response"]) == ("['a', 'b']", "['a']")
+
+
+def test_an_array_of_one_object_is_one_row(tmp_path: Path) -> None:
+    row = {"note": "x", "log": [{"question": "a"}, {"question": "b"}]}
+    path = tmp_path / "rows.json"
+    for content, rows in (([row], 1), (row, 2)):
+        path.write_text(json.dumps(content), "utf-8")
+        assert [validate_eval_set(place).row_count for place in (path, tmp_path)] == [rows, rows]
