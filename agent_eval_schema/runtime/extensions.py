@@ -17,9 +17,6 @@ from time import monotonic
 from types import UnionType
 from typing import Any, ClassVar, Generic, Protocol, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from msgspec import Struct
-from msgspec.structs import replace
-
 from agent_eval_schema.errors import RAISED, EvalSetError, ExtensionWarning
 from agent_eval_schema.runtime.warn import warn_caller
 
@@ -159,6 +156,9 @@ def _checked(value: Any, path: str) -> Any:
     package, where a result is not of the declared type: else it would be an internal error where it is used."""
     if type(value) is tuple:
         return tuple(_checked(part, f"{path[:-1]}[{i}].") for i, part in enumerate(value))
+    from msgspec import Struct  # the list of formats needs none
+    from msgspec.structs import replace
+
     if not isinstance(value, Struct):
         return value
     changed: dict[str, Any] = {}
