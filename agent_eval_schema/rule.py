@@ -60,7 +60,7 @@ class Rule(NamedTuple):
     no_example: str = ""
 
 
-class RowRule(NamedTuple):
+class RowRule:
     """A rule of another package, and the function that judges a row by it.
 
     `check` is called with the row as `normalize_eval_set` gives it, limited to `columns`: None where a cell is absent.
@@ -68,15 +68,19 @@ class RowRule(NamedTuple):
     row whose cells could not be read is not judged.
     """
 
+    __slots__ = ("check", "columns", "rule")
     rule: Rule
     columns: tuple[str, ...]
     check: Callable[[Mapping[str, Any]], Iterable[tuple[str, str]]]
 
-    def __post_init__(self) -> None:
-        if not re.fullmatch("(?!AE)[A-Z]{2,6}[0-9]{3}", self.rule.code):
-            raise ValueError(f"code: expected two to six letters, not AE, and three digits; got {self.rule.code!r}")
-        if not re.fullmatch("[a-z][a-z0-9]*(-[a-z0-9]+)*", self.rule.name):
-            raise ValueError(f"name: expected lower case, such as message-role; got {self.rule.name!r}")
+    def __init__(
+        self, rule: Rule, columns: tuple[str, ...], check: Callable[[Mapping[str, Any]], Iterable[tuple[str, str]]]
+    ) -> None:
+        if not re.fullmatch("(?!AE)[A-Z]{2,6}[0-9]{3}", rule.code):
+            raise ValueError(f"code: expected two to six letters, not AE, and three digits; got {rule.code!r}")
+        if not re.fullmatch("[a-z][a-z0-9]*(-[a-z0-9]+)*", rule.name):
+            raise ValueError(f"name: expected lower case, such as message-role; got {rule.name!r}")
+        self.rule, self.columns, self.check = rule, columns, check
 
     @property
     def name(self) -> str:
