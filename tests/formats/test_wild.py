@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -96,6 +97,17 @@ def in_camel_case(draw: st.DrawFn, value: Any, *, here: bool = False) -> Any:
     return made
 
 
+def test_rubrics_of_the_only_turn_are_those_of_its_case(tmp_path: Path) -> None:
+    turn = {"invocation_id": "a", "user_content": {"parts": [{"text": "Hi"}], "role": "user"}}
+    rubrics = [{"rubric_id": "a", "rubric_content": {}}]
+    case = {"eval_id": "a", "conversation": [{**turn, "rubrics": rubrics}]}
+    path = write(tmp_path, ".evalset.json", json.dumps({"eval_set_id": "0", "eval_cases": [case]}))
+    made = convert_eval_set(path, "adk")
+    assert accepts(made.data, tmp_path)
+    assert made.lossless
+    assert said(load_evalset(str(tmp_path / "loaded.evalset.json"))) == said(load_evalset(path))
+
+
 @given(st.data())
 @many
 def test_an_evalset_in_the_wild(tmp_path: Path, data: st.DataObject) -> None:
@@ -113,7 +125,8 @@ def test_an_evalset_in_the_wild(tmp_path: Path, data: st.DataObject) -> None:
 
 def said(evalset: Any) -> Any:
     """What an EvalSet holds: a null says nothing, nor does an answer without parts, a part of nothing but null, nor
-    arguments without an entry, an empty list or object under a key that is not ADK's; texts are one in any parts."""
+    arguments without an entry, an empty list or object under a key that is not ADK's; texts are one in any parts. ADK
+    judges each turn by the rubrics of its case, too."""
     return _joined(evalset.model_dump(exclude_none=True, exclude_defaults=True))
 
 
@@ -122,6 +135,10 @@ def _joined(value: Any) -> Any:
         return [_joined(item) for item in value]
     if not isinstance(value, dict):
         return value
+    if value.get("rubrics") and value.get("conversation"):
+        of_case = {key: item for key, item in value.items() if key != "rubrics"}
+        turns = [{**t, "rubrics": [*value["rubrics"], *t.get("rubrics", ())]} for t in value["conversation"]]
+        return _joined({**of_case, "conversation": turns})
     parts = value.get("parts")
     if parts and not all(parts):
         return _joined({**value, "parts": [part for part in parts if part]})
