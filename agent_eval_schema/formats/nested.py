@@ -54,9 +54,7 @@ def expand_rows(source: Source, *, alone: bool = False) -> Source:
 
     Row numbers then count turns. A row that could not be read stays in its place, for its problems to be reported.
     """
-    files = files_of(source.path) if source.kind == "json" and source.path is not None else []
-    is_document = source.kind == "json" and not any(map(holds_array, files))
-    nesting = _nesting_of(source, alone or is_document)
+    nesting = _nesting_of(source, alone or source.kind == "json")
     if nesting is None:
         return collected(source)
     rows = with_new_rows(source, partial(_unfold, source.batches, nesting))
@@ -80,7 +78,7 @@ def _nesting_of(source: Source, may_be_alone: bool) -> Nested | None:
     found = next((f for f in _candidates(names) if f.detect(names, partial(_first_objects, source, f))), None)
     first = source.head() if found is None and may_be_alone else None
     if first is not None and first.num_rows == 1 and len(list(islice(source.batches(), 2))) == 1:
-        (document,) = _first_objects(source, _COLUMNS) or [{}]
+        (document,) = ([] if _is_array(source) else _first_objects(source, _COLUMNS)) or [{}]
         if document and _by_columns(document):
             return _COLUMNS
         is_known = detect(names).format is not None or is_export(source)
@@ -88,6 +86,11 @@ def _nesting_of(source: Source, may_be_alone: bool) -> Nested | None:
             return Nested(lambda *_: False, lambda _: (), parts=tuple(document))
         return _LIST if not is_known and _list_of_rows(document, name=source.name) is not None else None
     return found
+
+
+def _is_array(source: Source) -> bool:
+    """Whether a file is a JSON array: its one element is a row, and no document."""
+    return source.kind == "json" and source.path is not None and any(map(holds_array, files_of(source.path)))
 
 
 def require_one_format(source: Source, path: str) -> None:

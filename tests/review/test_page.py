@@ -824,6 +824,35 @@ def test_two_tabs_of_a_bundle_do_not_overwrite_each_other(browser: Any, tmp_path
     ]
 
 
+def test_what_others_do_to_the_storage_of_a_bundle_loses_nothing(browser: Any, tmp_path: Path) -> None:
+    path = written(tmp_path, ALL)
+    page = tmp_path / "review.html"
+    assert main(["review", path, "--reviewer", "maria", "--bundle", str(page), "--quiet"]) == 0
+    context = browser.new_context()
+    try:
+        tab = Tab(context, page.as_uri() + "#q=all&row=0")
+        for key, text in (("f", "a fact"), ("n", "a note")):
+            tab.keys(key)
+            tab.type(text)
+            tab.keys("Enter", "Escape")
+            tab.saved()
+            tab.page.evaluate("if (!window.cleared) { window.cleared = true; localStorage.clear() }")
+        tab.page.reload()
+        tab.page.wait_for_selector("#form h2")
+        tab.until("document.querySelector('#form input').value === 'a fact'")
+        assert tab.page.input_value("#note").strip() == "a note"
+        tab.page.evaluate("for (const key of Object.keys(localStorage)) localStorage.setItem(key, '{}')")
+        tab.page.reload()
+        tab.page.wait_for_selector("#form h2")
+        tab.keys("f")
+        tab.type("another")
+        tab.keys("Enter")
+        tab.until("document.getElementById('saved').textContent.includes('keeps nothing for this page')")
+        assert not [line for line in tab.trouble if "Error" in line]
+    finally:
+        context.close()
+
+
 # --- the whole path of a newcomer
 def test_a_newcomer_labels_20_rows_of_the_sample_and_sees_what_it_bought(
     browser: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -29,7 +29,13 @@ const held = $("data") && JSON.parse($("data").textContent);
 const bundle = held && (() => {
   const key = "agent-eval-schema review " + held.bundle;
   let events = [], broken = false;
-  const readAgain = () => { try { events = JSON.parse(localStorage.getItem(key) ?? "[]") } catch { broken = true } };  // another tab writes, too
+  const readAgain = () => {  // another tab writes, too; if the storage was cleared, what this tab knows stays
+    try {
+      const stored = JSON.parse(localStorage.getItem(key)) ?? events;
+      if (!Array.isArray(stored)) throw new Error("no journal");
+      events = stored;
+    } catch { broken = true }
+  };
   readAgain();
   const states = () => {
     const found = {};
@@ -105,7 +111,7 @@ const bundle = held && (() => {
       readAgain();
       changed(answer([...new Set(events.slice(before).map(e => e.row.n))]).states);
     }),
-    journal: () => events.map(e => JSON.stringify(e) + "\n").join(""),
+    journal: () => { readAgain(); return events.map(e => JSON.stringify(e) + "\n").join("") },
   };
 })();
 const api = bundle ?? server;
