@@ -35,7 +35,7 @@ from agent_eval_schema.cells.numbers import infinity, with_infinite
 from agent_eval_schema.rules.reading import MAX_DEPTH
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.depth import STAND_IN
-from agent_eval_schema.text.privacy import byte_name
+from agent_eval_schema.text.privacy import byte_at
 
 
 class Cells(Struct, eq=False):
@@ -124,8 +124,7 @@ def _decoded(array: pa.Array) -> tuple[list[str | None] | None, dict[int, str]]:
             texts.append(None if cell is None else bytes(cell).decode())
         except UnicodeDecodeError as error:
             texts.append(None)
-            byte = byte_name(error.object[error.start])
-            unreadable[row] = f"expected UTF-8, got {byte} at byte {error.start}"
+            unreadable[row] = f"expected UTF-8, got {byte_at(error)}"
     return texts, unreadable
 
 

@@ -27,7 +27,7 @@ from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.depth import TooDeep, is_too_deep
 from agent_eval_schema.text.describe import describe
 from agent_eval_schema.text.jsontext import repeated_keys
-from agent_eval_schema.text.privacy import byte_name
+from agent_eval_schema.text.privacy import byte_at
 
 # ---------------------------------------------------------------------------------------------------------------------
 # the text of an object → the same text with some of its values and keys replaced, the rest to the byte
@@ -263,8 +263,7 @@ def _row_problem(text: bytes, where: str, error: Exception) -> Finding:
     if isinstance(error, _NoRow):
         return Finding(reading.MALFORMED_ROW, f"{where}: {error}")
     if isinstance(error, UnicodeDecodeError):
-        byte = f"{byte_name(error.object[error.start])} at byte {error.start}"
-        return Finding(reading.NOT_UTF8, f"{where}: expected UTF-8, got {byte}")
+        return Finding(reading.NOT_UTF8, f"{where}: expected UTF-8, got {byte_at(error)}")
     if isinstance(error, TooDeep):
         message = f"{where}: expected cells of at most {MAX_DEPTH} levels, got one nested too deep to read"
         return Finding(reading.TOO_DEEP, message)

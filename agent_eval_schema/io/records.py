@@ -21,7 +21,7 @@ from agent_eval_schema.io.source import Source, ranges
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules import reading
 from agent_eval_schema.text.describe import describe
-from agent_eval_schema.text.privacy import byte_name, error_text
+from agent_eval_schema.text.privacy import byte_at, error_text
 from agent_eval_schema.text.visible import visible
 
 
@@ -129,8 +129,7 @@ _encode = msgspec.json.Encoder(enc_hook=_plain).encode
 
 def _cell_problem(name: str, value: Any, error: Exception) -> Finding:
     if isinstance(error, UnicodeDecodeError):
-        byte = f"{byte_name(error.object[error.start])} at byte {error.start}"
-        return Finding(reading.NOT_UTF8, f"expected UTF-8, got {byte}", name)
+        return Finding(reading.NOT_UTF8, f"expected UTF-8, got {byte_at(error)}", name)
     if isinstance(error, UnicodeError):
         return Finding(reading.LONE_SURROGATE, "text with a lone surrogate", name)
     if isinstance(error, RecursionError):  # an object that holds itself, or is deeper than the encoder goes

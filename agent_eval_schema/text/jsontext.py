@@ -22,7 +22,7 @@ from agent_eval_schema.rules.columns import REPEATED_KEY
 from agent_eval_schema.rules.reading import MALFORMED_JSON, PYTHON_LIST
 from agent_eval_schema.text.depth import JSONText, TooDeep, is_deeper, is_too_deep
 from agent_eval_schema.text.describe import key_name
-from agent_eval_schema.text.privacy import error_text
+from agent_eval_schema.text.privacy import byte_at, error_text
 
 T = TypeVar("T")
 
@@ -71,8 +71,11 @@ def parse(text: str | bytes | memoryview) -> Any:
         return Malformed(reading.TOO_DEEP, _TOO_DEEP)
     try:
         return decode_shallow(text)
-    except (msgspec.DecodeError, ValueError) as error:  # ValueError: not UTF-8, or a number of thousands of digits
-        text = text if isinstance(text, str) else bytes(text).decode("utf-8", "replace")
+    except ValueError as error:  # of msgspec, or of a number of thousands of digits
+        try:
+            text = text if isinstance(text, str) else bytes(text).decode()
+        except UnicodeDecodeError as wrong:
+            return Malformed(reading.MALFORMED_JSON, f"expected JSON in UTF-8, got {byte_at(wrong)}")
         if text.startswith("\ufeff"):
             return parse(text[1:])
         try:

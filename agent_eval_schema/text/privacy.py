@@ -62,6 +62,11 @@ def byte_name(byte: int) -> str:
     return f"the byte 0x{byte:02X}" if may_quote() else "something else"
 
 
+def byte_at(error: UnicodeDecodeError) -> str:
+    """The first byte that is not UTF-8, and its place."""
+    return f"{byte_name(error.object[error.start])} at byte {error.start}"
+
+
 def error_text(error: BaseException) -> str:
     """The message of an exception; those of other packages quote cells, as in "Failed to parse 'x'"."""
     if not may_quote():
