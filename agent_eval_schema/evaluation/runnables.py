@@ -303,7 +303,7 @@ def _alone(value: Any) -> Any:
 
 
 def _is_message(value: Mapping[str, Any]) -> bool:
-    return "role" in value or value.get("type") in chat.LANGCHAIN_ROLES
+    return "role" in value or str(value.get("type")) in chat.LANGCHAIN_ROLES
 
 
 # --- the forms, in the order in which they are tried

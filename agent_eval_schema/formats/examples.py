@@ -294,7 +294,7 @@ _PARTS: dict[Any, Sequence[str]] = {
 
 
 def _is_part(part: Any) -> bool:
-    return isinstance(part, dict) and all(key in part for key in _PARTS.get(part.get("type", "text"), ("\0",)))
+    return isinstance(part, dict) and all(key in part for key in _PARTS.get(str(part.get("type", "text")), ("\0",)))
 
 
 def _openai_part(part: Any) -> Any:

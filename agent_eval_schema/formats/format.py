@@ -34,7 +34,6 @@ from agent_eval_schema.cells.edit import with_columns
 from agent_eval_schema.cells.notes import Notes, reading_problems, rename_notes, with_notes
 from agent_eval_schema.decoding import chat
 from agent_eval_schema.decoding.columns import Typed
-from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.formats.detection import Columns, Signs
 from agent_eval_schema.io.atomic import write_text
 from agent_eval_schema.io.source import Source
@@ -71,8 +70,8 @@ class Writer(Struct, frozen=True):
     row: RowWriter | None = None
     columns: Columns = ()
     document: Callable[[Sequence[CanonicalRow]], Written] | None = None
-    save: Callable[[Any, str], Any] | None = None
-    of_rows: Callable[[Sequence[Mapping[str, Any]]], Any] | None = None
+    save: Callable[[Any, str], object] | None = None
+    of_rows: Callable[[Sequence[Mapping[str, Any]]], dict[str, Any] | list[dict[str, Any]]] | None = None
     """The document of rows of the `columns` that is written to a .json file, if the platform loads one there."""
     cells: RowWriter | None = None
     """Converts a row into the cells of a CSV file, if lists are not JSON there."""
@@ -375,19 +374,13 @@ class Format(Struct, frozen=True, kw_only=True, dict=True):
         for i, source in enumerate(_rows(batch, self.reads.union(self._originals.values(), self.inspected))):
             for name, value in self.read_row(source).items():
                 if value is not None:
-                    result.setdefault(name, [None] * batch.num_rows)[i] = self._as_text(name, value)
+                    result.setdefault(name, [None] * batch.num_rows)[i] = jsontext.encode_text(value)
             if found := list(self.inspect_row(source)):
                 notes[i] = found
         batch = rename_notes(with_notes(batch, notes), self._renamed)
         unread = {(row, f.column) for row, found in reading_problems(batch).items() for f in found}
         cells = {n: [None if (i, n) in unread else t for i, t in enumerate(texts)] for n, texts in result.items()}
         return with_columns(batch, cells, self.reads)
-
-    def _as_text(self, column: str, value: Any) -> str:
-        try:
-            return jsontext.encode(value).decode()
-        except TypeError as error:
-            raise EvalSetError(f"the format {self.name}: {column}: {error}: report it to its authors") from error
 
     @cached_property
     def _renamed(self) -> dict[str, str]:

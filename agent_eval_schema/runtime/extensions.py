@@ -171,7 +171,20 @@ def _checked(value: Any, path: str) -> Any:
 
 
 def _call(function: Callable[..., Any], kinds: Sequence[Any], path: str, *arguments: Any, **keywords: Any) -> Any:
-    return _result(function(*arguments, **keywords), kinds, path)
+    found = _result(function(*arguments, **keywords), kinds, path)
+    if kinds[0] in (None, type(None)):  # it completes its last argument
+        _require_json(arguments[-1], path)
+    return found
+
+
+def _require_json(value: Any, path: str) -> None:
+    from msgspec import json
+
+    try:
+        json.encode(value)
+    except TypeError as error:
+        shown = f"got a {type(value).__name__}: {error}"
+        raise EvalSetError(f"{path}: expected JSON, {shown}: report it to its authors") from error
 
 
 def _result(found: Any, kinds: Sequence[Any], path: str) -> Any:
@@ -184,6 +197,8 @@ def _result(found: Any, kinds: Sequence[Any], path: str) -> Any:
             return (_result(entry, inner, path) for entry in found)
         with suppress(TypeError):
             if kind in (bool, type(None)) or _is_of(found, kind, path):
+                if kind is Any or origin in (dict, UnionType):
+                    _require_json(found, path)
                 return found
     shown = " or ".join(map(_shown, kinds))
     raise EvalSetError(f"{path}: expected {shown}, got a {type(found).__name__}: report it to its authors")

@@ -276,6 +276,7 @@ def test_an_exception_of_a_format_names_its_package(here: Path, installed: Path,
     )
 
 
+FIELDS = "Field('problem', 'request'), Field('solution', 'response'), Field('ticket', 'request_id')"
 WRONG_RESULTS = {
     "nested=(Nested(lambda n, h: True, lambda row: None),)": "nested[0].unfold: expected Iterable[tuple[dict[str, Any]",
     "nested=(Nested(lambda n, h: True, lambda row: [row]),)": "nested[0].unfold: expected tuple[dict[str, Any], Seq",
@@ -286,6 +287,15 @@ WRONG_RESULTS = {
     "inspect_row=lambda row: ['x']": "inspect_row: expected Finding, got a str",
     "prepare=lambda source: None": "prepare: expected Source, got a NoneType",
     "remarks=lambda batches: ['x']": "remarks: expected list[Finding], got a list",
+    f"fields=({FIELDS.replace(')', ', lambda v: 1j)', 1)})": "fields[0].read: expected JSON, got a complex: Encoding",
+    "read_rest=lambda source, row: row.update(response={1j})": "read_rest: expected JSON, got a dict: Encoding",
+    f"fields=({FIELDS.replace(')', ', write=lambda v: [1j])', 1)})": "fields[0].write: expected JSON, got a list: Enco",
+    "write_rest=lambda row, made: made.update(ticket=1j)": "write_rest: expected JSON, got a dict: Encoding",
+    "writer=Writer(of_rows=lambda rows: 5)": "writer.of_rows: expected dict[str, Any] | list[dict[str, Any]], got",
+    "writer=Writer(of_rows=lambda rows: [5])": "writer.of_rows: expected dict[str, Any] | list[dict[str, Any]], got a",
+    "writer=Writer(of_rows=lambda rows: {'a': 1j})": "writer.of_rows: expected JSON, got a dict: Encoding",
+    "writer=Writer(cells=lambda row: 5)": "writer.cells: expected dict[str, Any], got a int",
+    "writer=Writer(cells=lambda row: {'a': 1j})": "writer.cells: expected JSON, got a dict: Encoding",
 }
 
 
@@ -294,13 +304,14 @@ WRONG_RESULTS = {
 def test_a_result_of_another_type_names_its_package(part: str, here: Path, tmp_path: Path) -> None:
     site = tmp_path / "site"
     site.mkdir()
-    fields = "fields=(Field('problem', 'request'), Field('solution', 'response'), Field('ticket', 'request_id'))"
+    fields = "" if part.startswith("fields") else f"fields=({FIELDS}), "
     code = (
-        "from agent_eval_schema.extend import Field, Format, Nested, Signs\n"
+        "from agent_eval_schema.extend import Field, Format, Nested, Signs, Writer\n"
         "X = Format(name='odd', title='R', summary='R', page='p', signs=Signs(sure=(('ticket', 'problem'),)), "
     )
-    add_package(site, "odd", f"{code}{fields}, {part})\n", "formats")
-    found = command(here, site, "validate", "tickets.jsonl")
+    add_package(site, "odd", f"{code}{fields}{part})\n", "formats")
+    verb = ["convert", "tickets.jsonl", "out.csv" if "cells" in part else "out.json", "--to", "odd"]
+    found = command(here, site, *(verb if "writ" in part else ["validate", "tickets.jsonl"]))
     assert found.returncode == 2
     assert found.stderr.startswith(f"agent-eval-schema: odd of odd 1.0: {WRONG_RESULTS[part]}")
     assert found.stderr.endswith(": report it to its authors\n")

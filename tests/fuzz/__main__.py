@@ -19,6 +19,7 @@ from pathlib import Path
 
 from tests.conftest import DATA
 from tests.fuzz.checks import CHECKS
+from tests.fuzz.inputs import SMALL
 from tests.fuzz.run import Finding, Part, Result, run_part
 
 FOLDER = DATA / "fuzz"
@@ -30,14 +31,15 @@ def main() -> int:
     end = start + arguments.minutes * 60 if arguments.minutes else math.inf
     seed = arguments.seed if arguments.seed is not None else int.from_bytes(os.urandom(3), "big")
     names = tuple(arguments.only or CHECKS)
+    size = max(1, PART * SMALL // arguments.rows)
     print(f"seed {seed}, {arguments.cells:,} cells, checks: {', '.join(names)}", flush=True)
     cells, number, made, found = 0, arguments.start, Counter[str](), list[Finding]()
     with ProcessPoolExecutor(arguments.jobs) as pool:
         parts = set[Future[Result]]()
         while number == arguments.start or parts:
             while len(parts) <= arguments.jobs and cells < arguments.cells and time.monotonic() < end:
-                parts.add(pool.submit(run_part, Part(seed, number, PART, names, arguments.sparse)))
-                number += PART
+                parts.add(pool.submit(run_part, Part(seed, number, size, names, arguments.sparse, arguments.rows)))
+                number += size
             done, parts = wait(parts, return_when=FIRST_COMPLETED)
             for result in (part.result() for part in done):
                 cells += result.cells
@@ -59,7 +61,7 @@ def main() -> int:
 
 
 PART = 40
-"""Cases that a process takes at once."""
+"""Cases of few rows that a process takes at once."""
 
 
 def _arguments() -> argparse.Namespace:
@@ -68,6 +70,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--minutes", type=float, help="stop after so many minutes")
     parser.add_argument("--seed", type=int, help="the seed (default: another one each time)")
     parser.add_argument("--start", type=int, default=0, help="the number of the first case")
+    parser.add_argument("--rows", type=int, default=SMALL, help="the most rows of a case")
     parser.add_argument("--only", nargs="+", choices=list(CHECKS), metavar="CHECK", help=f"of {', '.join(CHECKS)}")
     parser.add_argument("--sparse", type=int, default=1, help="make all checks but the first so many times as seldom")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")

@@ -39,7 +39,7 @@ from agent_eval_schema.validation.report import Report, run_of, summary_of
 from tests.conftest import KINDS, columns_of
 from tests.fuzz.containers import BYTES, CONTAINERS, EXTENSIONS, FILES
 from tests.fuzz.documents import documents_of, what_is_lost
-from tests.fuzz.inputs import Case, in_python
+from tests.fuzz.inputs import SMALL, Case, in_python
 from tests.helpers.language import is_hint
 from tests.helpers.own_files import FILES as OWN_FILES
 from tests.helpers.own_files import prepare
@@ -72,7 +72,7 @@ def validate(case: Case, folder: Path) -> None:
     count = sum(batch.num_rows for batch in source.batches()) if source.in_order else len(rows)
     require(report.row_count == count, f"{report.row_count} rows of {count}")
     if not case.is_python:
-        require_all_entries(case)
+        require_all_entries(case.part(SMALL))
 
 
 def require_all_entries(case: Case) -> None:
@@ -158,7 +158,7 @@ def every_format(case: Case, _: Path) -> None:
 
 def one_verdict(case: Case, folder: Path) -> None:
     """The same issues and rows from every container, in batches of any size."""
-    rows = case.rows[:6]
+    rows = case.part(6).rows
     with pytest.MonkeyPatch.context() as patch:
         require_one_verdict(rows, NESTED, folder, patch, "nested")
         require_one_verdict(flat(rows), QUICK, folder, patch, "flat")
@@ -203,7 +203,8 @@ def _dictionaries(table: pa.Table) -> pa.Table:
 
 
 def _in_chunks(table: pa.Table) -> pa.Table:
-    return pa.concat_tables([table.slice(i, 1) for i in range(table.num_rows)])
+    size = 1 + table.num_rows // SMALL
+    return pa.concat_tables([table.slice(i, size) for i in range(0, table.num_rows, size)])
 
 
 def _as_binary(table: pa.Table) -> pa.Table:
@@ -312,8 +313,8 @@ def changed_file(case: Case, folder: Path) -> None:
 
 def as_yaml(case: Case, folder: Path) -> None:
     """Rows in YAML, damaged by what only YAML has, end as a report or as one line."""
-    chance, path = case.chance, folder / "rows.yaml"
-    text = yaml.safe_dump(case.rows[:4], allow_unicode=chance.random() < 0.5, default_flow_style=chance.random() < 0.5)
+    chance, path, rows = case.chance, folder / "rows.yaml", case.part(4).rows
+    text = yaml.safe_dump(rows, allow_unicode=chance.random() < 0.5, default_flow_style=chance.random() < 0.5)
     for _ in range(chance.choice((0, 1, 2, 4))):
         at = chance.randrange(len(text) + 1)
         text = text[:at] + chance.choice(_OF_YAML) + text[at + chance.choice((0, 0, 1, 9)) :]
@@ -323,7 +324,7 @@ def as_yaml(case: Case, folder: Path) -> None:
 
 def containers(case: Case, folder: Path) -> None:
     """The rows in any container have the verdict of a list; a damaged file is read, or one line names it."""
-    rows, chance = flat(case.rows[:6]), case.chance
+    rows, chance = flat(case.part(6).rows), case.chance
     names = [name for name in columns_of(rows) if name.strip() == name != ""]
     rows = [{name: row[name] for name in names if name in row} for row in rows]
     if not all(rows) or not rows:  # an empty line of a table is no row
@@ -577,8 +578,9 @@ def build(case: Case, _: Path) -> None:
 
 def traces(case: Case, _: Path) -> None:
     """Traces become rows, one by one."""
-    values = [value for row in in_python(case.rows) for value in (row, row.get("trace")) if value is not None]
-    if any(open_source([row]).in_order for row in case.rows):
+    rows = case.part(SMALL).rows
+    values = [value for row in in_python(rows) for value in (row, row.get("trace")) if value is not None]
+    if any(open_source([row]).in_order for row in rows):
         return  # a document has as many rows as it has turns
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnreadableTraceWarning)

@@ -15,15 +15,23 @@ import random
 import re
 import uuid
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from msgspec import Struct
 
+from agent_eval_schema import validate_eval_set
+from agent_eval_schema.formats.opening import open_source
 from tests.helpers.mutations import VALUES, Row, copied, damage, samples
 
 MARK = "$python"
+
+SMALL = 40
+"""Rows of a case that are of one sample."""
+
+Change = Callable[[random.Random, Row], None]
 
 
 class Case(Struct, frozen=True):
@@ -43,26 +51,53 @@ class Case(Struct, frozen=True):
         """For what a check chooses; the same each time."""
         return random.Random(f"{self.seed} in a check")
 
+    def part(self, most: int) -> Case:
+        """Neighboring rows of a large case, for a check that takes long."""
+        start = self.chance.randrange(max(1, len(self.rows) - most + 1))
+        return Case(self.seed, self.sample, self.rows[start : start + most], self.is_python)
+
     def some(self, options: Sequence[str], count: int) -> Sequence[str]:
         """A few of the options; all of them for a case that was found before, and has no seed."""
         return self.chance.sample(options, count) if self.seed else options
 
 
 def case(seed: int, number: int, most_rows: int) -> Case:
-    """The case of a number: neighboring rows of a sample, some of them damaged."""
+    """The case of a number: neighboring rows of a sample, some of them damaged. A large case is many of these: of
+    samples of one format, with as many damages, and with few columns more, which would change its format."""
     chance = random.Random(f"{seed}-{number}")
     names = sorted(samples())
     name = names[number % len(names)]
-    given = samples()[name]
-    start = chance.randrange(len(given))
     count = chance.choice((1, 4, most_rows, most_rows))
-    rows = [copied(given[(start + i) % len(given)]) for i in range(count)]
-    is_python = chance.random() < 0.15
-    changes = _OF_PYTHON if is_python else _CHANGES
-    for _ in range(chance.randrange(1, 2 + count)):
-        chance.choice(changes)(chance, chance.choice(rows))
+    changes = _OF_PYTHON if (is_python := chance.random() < 0.15) else _CHANGES
+    rows = _damaged(samples()[name], min(count, SMALL), changes, chance)
+    if count > SMALL:
+        others = _same_format()[name]
+        while len(rows) < count:
+            rows += _damaged(samples()[chance.choice(others)], SMALL, changes, chance)
+        rows = [row for row in rows if is_python or not is_of_python([row])][:count]
+        known = {column for other in others for row in samples()[other] for column in row}
+        new = list(dict.fromkeys(column for row in rows for column in row if column not in known))
+        known.update(chance.sample(new, min(len(new), chance.choice((0, 1, 4, 16)))))
+        rows = [{column: value for column, value in row.items() if column in known} for row in rows]
     rows = [row for row in rows if row] or [{"request": "Hi"}]
     return Case(f"{seed}-{number}", name, rows, is_of_python(rows))
+
+
+def _damaged(given: list[Row], count: int, changes: Sequence[Change], chance: random.Random) -> list[Row]:
+    start = chance.randrange(len(given))
+    rows = [copied(given[(start + i) % len(given)]) for i in range(count)]
+    for _ in range(chance.randrange(1, 2 + count)):
+        chance.choice(changes)(chance, chance.choice(rows))
+    return rows
+
+
+@cache
+def _same_format() -> dict[str, list[str]]:
+    """The samples with the format of each."""
+    found: dict[tuple[str | None, bool], list[str]] = {}
+    for name, rows in sorted(samples().items()):
+        found.setdefault((validate_eval_set(rows).format, open_source(rows).in_order), []).append(name)
+    return {name: names for names in found.values() for name in names}
 
 
 def is_of_python(rows: list[Row]) -> bool:
@@ -84,7 +119,7 @@ def _somewhere(value: Any, chance: random.Random) -> tuple[Any, Any] | None:
     return None
 
 
-def _put(values: tuple[Any, ...]) -> Callable[[random.Random, Row], None]:
+def _put(values: tuple[Any, ...]) -> Change:
     def put(chance: random.Random, row: Row) -> None:
         if (place := _somewhere(row, chance)) is not None:
             place[0][place[1]] = copied(chance.choice(values))
@@ -174,7 +209,7 @@ _TEXTS = (
     *(([{"a": [{"b": [{}]}]}] * 3), {"x" * 3_000: 1}, {str(i): i for i in range(300)}),
 )
 
-_CHANGES: tuple[Callable[[random.Random, Row], None], ...] = (
+_CHANGES: tuple[Change, ...] = (
     *((damage,) * 4),
     *(_put(VALUES), _put(_TEXTS), _put(_TEXTS), _graft, _graft, _graft, _mix, _text_damage, _text_damage, _twice),
 )
@@ -272,12 +307,10 @@ def in_python(value: Any) -> Any:
 
 def smaller(rows: list[Row]) -> Iterator[list[Row]]:
     """The rows without one part of them, each in turn, the larger parts first: to find what an error needs."""
-    half = len(rows) // 2
-    if half:
-        yield from (rows[:half], rows[half:])
-    for i in range(len(rows)):
-        if len(rows) > 1:
-            yield rows[:i] + rows[i + 1 :]
+    size = len(rows) // 2
+    while size:
+        yield from (rows[:i] + rows[i + size :] for i in range(0, len(rows), size))
+        size //= 2
     for holder, key in _all_places(rows):
         if isinstance(holder, dict) and MARK in holder:
             continue

@@ -19,15 +19,17 @@ from msgspec import Struct, field
 
 from agent_eval_schema import FormulaWarning
 from tests.fuzz.checks import CHECKS, OF_JSON, Broken, Check
-from tests.fuzz.inputs import Case, case, smaller
+from tests.fuzz.inputs import SMALL, Case, case, smaller
 from tests.helpers.mutations import Row
 
 SECONDS = 2.0
-"""Of processor time per input: a busy machine hangs nothing."""
+"""Of processor time per input of few rows: a busy machine hangs nothing."""
 
-MOST_ROWS = 40
 SMALLER_SECONDS = 20.0
 """Of processor time too."""
+
+ROWS_OF_A_LIMIT = 200
+"""Rows for which a check has the same time once more."""
 
 
 class Part(Struct, frozen=True):
@@ -38,6 +40,7 @@ class Part(Struct, frozen=True):
     count: int
     checks: tuple[str, ...]
     sparse: int = 1
+    most_rows: int = SMALL
 
 
 class Finding(Struct, frozen=True):
@@ -83,7 +86,7 @@ def run_part(part: Part) -> Result:
     result, seen = Result(), set[str]()
     with tempfile.TemporaryDirectory() as folder:
         for number in range(part.first, part.first + part.count):
-            given = case(part.seed, number, MOST_ROWS)
+            given = case(part.seed, number, part.most_rows)
             result.cells += given.cells
             for place, name in enumerate(part.checks):
                 check, seldom = CHECKS[name]
@@ -107,7 +110,7 @@ def raised(check: Check, given: Case, folder: Path) -> BaseException | None:
         if path.is_file():
             path.unlink()
     try:
-        with warnings.catch_warnings(), limited(SECONDS * _READINGS.get(check.__name__, 4)):
+        with warnings.catch_warnings(), limited(_limit(check, given)):
             warnings.simplefilter("error")
             for category in _EXPECTED:
                 warnings.filterwarnings("ignore", category=category)
@@ -115,6 +118,14 @@ def raised(check: Check, given: Case, folder: Path) -> BaseException | None:
     except (Exception, Hang) as error:
         return error
     return None
+
+
+def _limit(check: Check, given: Case) -> float:
+    return SECONDS * _READINGS.get(check.__name__, 4) * _scale(given)
+
+
+def _scale(given: Case) -> float:
+    return 1 + len(given.rows) / ROWS_OF_A_LIMIT
 
 
 _READINGS = {"validate": 14, "one_verdict": 20, "normalize": 10, "damaged_bytes": 10, "fix": 10, "convert": 10}
@@ -153,7 +164,7 @@ def _finding(name: str, key: str, given: Case, error: BaseException, folder: Pat
 
 def _made_smaller(check: Check, key: str, given: Case, folder: Path) -> Case:
     """The case with as few of its rows and values as raise the same error."""
-    end = time.process_time() + (0 if os.environ.get("FUZZ_AS_IT_IS") else SMALLER_SECONDS)
+    end = time.process_time() + (0 if os.environ.get("FUZZ_AS_IT_IS") else SMALLER_SECONDS * _scale(given))
     progress = True
     while progress and time.process_time() < end:
         progress = False

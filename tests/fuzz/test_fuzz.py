@@ -21,7 +21,7 @@ from tests.fuzz.checks import CHECKS
 from tests.fuzz.documents import what_is_lost
 from tests.fuzz.inputs import MARK, Case, case, in_python, is_of_python
 from tests.fuzz.run import Part, raised, run_part
-from tests.helpers.mutations import copied
+from tests.helpers.mutations import copied, samples
 
 FOUND = sorted((DATA / "fuzz").glob("*.json"))
 
@@ -54,6 +54,24 @@ def test_a_defect_is_found_and_made_smaller(monkeypatch: pytest.MonkeyPatch) -> 
     assert "AE001" in found[0].text
     assert "ZeroDivisionError" in found[0].text
     assert len(found[0].rows) == 1
+
+
+def test_a_fault_of_one_row_of_a_large_case_is_found_and_made_smaller(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of several samples, in batches that fail as a whole."""
+    large = [given for given in (case(1, number, 400) for number in range(12)) if len(given.rows) > 300]
+    given = next(given for given in large if "alert(1)" in json.dumps(given.rows))
+    same = {json.dumps(row) for rows in samples().values() for row in rows}
+    assert sum(json.dumps(row) not in same for row in given.rows) > 100
+    assert len({tuple(row) for row in given.rows}) < 100
+
+    def step(rows: Rows) -> None:
+        if "alert(1)" in str(rows.batch.to_pydict()):
+            raise ZeroDivisionError
+
+    monkeypatch.setattr(kernel, "STEPS", (Step(step),))
+    (found,) = run_part(Part(1, int(given.seed.partition("-")[2]), 1, ("validate",), most_rows=400)).findings
+    assert "ZeroDivisionError" in found.text
+    assert len(json.dumps(found.rows)) < 100
 
 
 def test_a_private_text_that_leaves_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
