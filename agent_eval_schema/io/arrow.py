@@ -13,9 +13,9 @@ from msgspec import Struct
 
 from agent_eval_schema.cells.arrow import filtered, plain_values, to_values, unchanged
 from agent_eval_schema.cells.batch import is_json_column, repeated, without_marks
-from agent_eval_schema.cells.sizes import batch_bytes, one_batch
+from agent_eval_schema.cells.sizes import batch_bytes, joined, one_batch
 from agent_eval_schema.errors import EvalSetError
-from agent_eval_schema.io.source import Source, rows_per_batch
+from agent_eval_schema.io.source import BATCH_BYTES, Source, rows_per_batch
 from agent_eval_schema.schema import OTHER_KEYS, ROW_SCHEMA
 from agent_eval_schema.text import jsontext
 
@@ -42,8 +42,11 @@ def as_text(array: pa.Array) -> pa.Array:
 
 def from_arrow(table: pa.Table, back: Callable[[pa.Table], Any]) -> Source:
     def batches() -> Iterator[pa.RecordBatch]:
-        size = sum(map(batch_bytes, table.to_batches()))
-        return map(without_marks, table.to_batches(max_chunksize=rows_per_batch(size / max(len(table), 1))))
+        step = rows_per_batch(sum(map(batch_bytes, table.to_batches())) / max(len(table), 1))
+        found = table.to_batches(max_chunksize=step)
+        # each batch has a cost of its own; the dictionaries of several chunks may not fit into one
+        joins = len(found) > 1 + len(table) // step and "dictionary<" not in str(table.schema.types)
+        return map(without_marks, joined(found, step, BATCH_BYTES) if joins else found)
 
     return Source(
         "arrow",

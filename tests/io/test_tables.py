@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from agent_eval_schema import EvalSetError, convert_eval_set, normalize_eval_set, validate_eval_set
-from agent_eval_schema.io.arrow import like, to_arrow
+from agent_eval_schema.io.arrow import from_arrow, like, to_arrow
 
 ROWS: list[dict[str, Any]] = [
     {"request": "How many days?", "response": "12 days.", "expected_facts": ["12 days"], "team": "hr"},
@@ -112,6 +112,25 @@ def test_a_column_is_not_a_table() -> None:
     for column in (pa.array(["a"]), pd.Series(["a"]), polars(ROWS)["request"]):
         with pytest.raises(EvalSetError, match=r"^data: expected a DataFrame, an Arrow table"):
             validate_eval_set(column)
+
+
+def chunks_of(*requests: pa.Array) -> pa.Table:
+    return pa.Table.from_batches([pa.record_batch([cells], ["request"]) for cells in requests])
+
+
+def test_small_chunks_are_checked_together_where_arrow_can_join_them() -> None:
+    texts = pa.array(["a question"])
+    wrong = pa.Array.from_buffers(
+        pa.string(), 2, [None, pa.array([0, -1, 1], pa.int32()).buffers()[1], pa.py_buffer(b"a")]
+    )
+    dictionaries = [
+        pa.DictionaryArray.from_arrays(pa.array(range(100), pa.int8()), [f"{name} {i}" for i in range(100)])
+        for name in "ab"  # 200 values have no place in indices of 8 bits
+    ]
+    for cells, sizes in (([texts] * 99, [99]), (dictionaries, [100, 100]), ([texts, wrong], [3])):
+        table = chunks_of(*cells)
+        assert [batch.num_rows for batch in from_arrow(table, lambda table: table).batches()] == sizes
+        assert validate_eval_set(table).row_count == sum(sizes)
 
 
 def test_what_exchanges_no_tables_with_arrow_has_no_kind_of_its_own() -> None:
