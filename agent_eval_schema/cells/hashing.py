@@ -67,7 +67,7 @@ def _words(texts: Texts) -> Texts:
     """The words of each text, a blank between them. One text of all lines is read a few times by functions of C, which
     takes a quarter of the time that a regular expression takes."""
     words = _NO_UTF8.join(texts)
-    letters = _letters(words)
+    letters = _letters(words) if np.count_nonzero(np.frombuffer(words, np.int8) < 0) >= len(texts) else set[str]()
     if not all(map(_is_normal, letters)):
         words = normalize("NFKC", words.decode(errors=_KEPT)).encode(errors=_KEPT)
         letters = _letters(words)
@@ -95,11 +95,13 @@ def _folded(words: bytes, letters: set[str]) -> bytes:
     """The words without differences of case but those of ASCII. Python folds a text that is not ASCII sign by sign; few
     signs have a case, and to replace them where they are takes a tenth of the time."""
     folded = {sign.encode(): fold.encode() for sign in letters if (fold := _fold(sign)) != sign}
+    if not folded:
+        return words
     if len(folded) > _FEW or any(len(old) != len(new) for old, new in folded.items()):
         words = words.decode(errors=_KEPT).casefold().encode(errors=_KEPT)
         folded = {sign.encode(): _fold(sign).encode() for sign in _WIDE_SIGNS}
     signs = np.frombuffer(bytearray(words + b"   "), np.uint8)
-    at = np.flatnonzero(signs >= 0xC2) if folded else np.zeros(0, np.int64)
+    at = np.flatnonzero(signs >= 0xC2)
     codes = signs[at[:, None] + np.arange(4)].view(">u4")[:, 0]
     for old, new in folded.items():
         found = at[codes >> 8 * (4 - len(old)) == int.from_bytes(old, "big")]

@@ -17,7 +17,7 @@ def with_repeated_keys(batch: pa.RecordBatch, objects: Collection[str]) -> pa.Re
         if field.name not in objects or field.metadata or not is_text((array := simplified(column)).type):
             continue
         rows = rows_beginning_with(array, b"{[")
-        texts = array.take(pa.array(rows)).cast(pa.large_binary()).fill_null(b"").to_pylist()
+        texts = array.take(pa.array(rows)).cast(pa.large_binary()).fill_null(b"").to_pylist() if len(rows) else []
         for row, text in zip(rows.tolist(), texts, strict=True):
             is_question = field.name == "request" and (b'"messages"' not in text or (plain != [] and plain[row]))
             if not is_question and not is_too_deep(text):

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from agent_eval_schema.cells.arrow import rows_beginning_with, text_array
+from agent_eval_schema.cells.arrow import rows_beginning_with, rows_passing, text_array
 from agent_eval_schema.cells.cells import Texts, read_cells
 from agent_eval_schema.cells.hashing import hash_array, hash_words
 from agent_eval_schema.cells.notes import NOTE, IssueLog, filled_rows, is_hidden
@@ -221,8 +221,8 @@ def mixed_kinds(form: Format, masks: Mapping[int, int]) -> str:
 
 def _may_be_values(answers: pa.Array) -> bool:
     """Whether the text of some answer may be that of a JSON number, boolean or list."""
-    likely = answers.take(pa.array(rows_beginning_with(answers, b" \t\n\v\f\r-[0123456789tf")))
-    return bool(pc.any(pc.match_substring_regex(likely, r"^\s*(?:\[|(?:-?\d[\d.eE+-]*|true|false)\s*$)")).as_py())
+    is_value = partial(pc.match_substring_regex, pattern=r"^\s*(?:\[|(?:-?\d[\d.eE+-]*|true|false)\s*$)")
+    return bool(rows_passing(answers, rows_beginning_with(answers, b" \t\n\v\f\r-[0123456789tf"), is_value))
 
 
 def _are_texts(rows: Rows) -> Mask:
