@@ -24,7 +24,7 @@ from msgspec.structs import replace
 
 from agent_eval_schema.cells.arrow import filtered, is_text, simplified, text_views, to_values
 from agent_eval_schema.cells.cells import native, read_cells
-from agent_eval_schema.cells.hashing import Array, hash_texts, hashes_of
+from agent_eval_schema.cells.hashing import Array, hash_array, hash_texts, hashes_of
 from agent_eval_schema.cells.notes import line_texts
 from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.io.arrow import canonical_values
@@ -119,9 +119,11 @@ def _plain_texts(texts: Sequence[str | None], json: bool) -> list[str | None]:
 def _parts(array: pa.Array, name: str) -> Array:
     """The hash of each value of an Arrow array; `name` is the column's or the key's."""
     kind = array.type
+    if is_text(kind) and name in _JSON_TEXTS:
+        return hashes_of(list(map(canonical_bytes, text_views(array))))
     if is_text(kind):
-        return hashes_of(list(map(canonical_bytes, text_views(array))) if name in _JSON_TEXTS else to_values(array))
-    if pa.types.is_list(kind):
+        hashes = np.asarray(hash_array(array).fill_null(0))
+    elif pa.types.is_list(kind):
         hashes = _lists(array, name)
     elif pa.types.is_struct(kind):
         hashes = np.zeros(len(array), np.uint64)
