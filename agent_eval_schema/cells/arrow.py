@@ -309,7 +309,7 @@ def mapped(path: str | Path) -> pa.RecordBatch:
 # be: only the others are measured one by one.
 _BLOCK = 255 * 8
 """Bytes whose opening brackets are counted together: eight sums of one byte each hold the result."""
-_AT_ONCE = 64 * _BLOCK
+_AT_ONCE = 128 * _BLOCK
 """Bytes that are looked at together: what they are compared with stays in the processor's cache."""
 
 
