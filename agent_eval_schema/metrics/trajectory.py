@@ -56,10 +56,10 @@ KEYS: dict[Match, Callable[[Any], Hashable]] = {"call": call_key, "tool_name": a
 Pair = tuple[Sequence[Any], Sequence[Any]]
 
 
-def comparison(match: Match, call_key: Callable[[Any], Hashable] = call_key) -> Callable[[Pair], Sequence[Ids]]:
+def comparison(match: Match) -> Callable[[Pair], Sequence[Ids]]:
     """A function that replaces the calls of a predicted trajectory and its reference by values that are equal if the
     calls match."""
-    return _partial_calls if match == "subset" else partial(call_ids, key=call_key if match == "call" else KEYS[match])
+    return _partial_calls if match == "subset" else partial(call_ids, key=KEYS[match])
 
 
 def _partial_calls(pair: Pair) -> Sequence[Ids]:

@@ -23,7 +23,7 @@ from agent_eval_schema.cells.cells import Cells, read_cells
 from agent_eval_schema.cells.notes import IssueLog
 from agent_eval_schema.decoding.columns import decode_column
 from agent_eval_schema.decoding.values import FAILED, Values
-from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS, Match, comparison
+from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS, Ids, Match, Pair, comparison
 from agent_eval_schema.rules.reading import NOT_UTF8
 from agent_eval_schema.rules.tools import EMPTY_TRAJECTORY
 from agent_eval_schema.schema import OTHER_KEYS
@@ -144,6 +144,11 @@ def _read_structs(batch: pa.RecordBatch, name: str) -> Cells | None:
 
 
 # --- calls → scores
+def _as_lines(pair: Pair) -> list[Ids]:
+    """Both trajectories, each call as its JSON text with the keys in order."""
+    return [jsontext.encode_sorted_lines(calls).split(b"\n")[:-1] for calls in pair]
+
+
 def score_pair(
     predicted: Trajectories,
     reference: Trajectories,
@@ -160,7 +165,7 @@ def score_pair(
     scores = {name: np.where(has_both, 1.0, np.nan) for name in metrics}
     cells = zip(has_both, predicted.texts, reference.texts, strict=True)
     rows = [row for row, (are_given, one, other) in enumerate(cells) if are_given and one != other]
-    as_ids = comparison(match, jsontext.encode_sorted)
+    as_ids = _as_lines if match == "call" else comparison(match)
     ids = [as_ids((predicted.calls[row], reference.calls[row])) for row in rows]
     for name, found in scores.items():
         metric = TRAJECTORY_METRICS[name]

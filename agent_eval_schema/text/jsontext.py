@@ -229,8 +229,9 @@ def _refuse(literal: str) -> None:
 #
 # Of a text, numbers stay exact: beyond 2**53 a number with a point is another one than its digits. Of a value, as an
 # agent or a Python caller has it, every whole number is the same number, and NaN is equal to itself.
-encode_sorted = msgspec.json.Encoder(enc_hook=str, order="sorted").encode
-"""JSON with its keys in order, for values whose numbers are plain."""
+_sorted = msgspec.json.Encoder(enc_hook=str, order="sorted")
+encode_sorted, encode_sorted_lines = _sorted.encode, _sorted.encode_lines
+"""JSON with its keys in order, for values whose numbers are plain; that of each value of a list, a line each."""
 
 NOT_JSON = (ValueError, OverflowError)
 
