@@ -75,6 +75,14 @@ def test_inputs_are_read_as_messages(case: str) -> None:
     assert read_messages(inputs) == messages
 
 
+def test_a_request_is_the_only_argument_of_up_to_eight_functions() -> None:
+    inputs: Any = {"messages": [USER]}
+    for _ in range(8):
+        inputs = {"request": inputs}
+    assert read_messages(inputs) == [USER]
+    assert read_messages({"request": inputs}) is None
+
+
 def says(content: Any, **more: Any) -> dict[str, Any]:
     return {"role": "assistant", "content": content, **more}
 

@@ -193,6 +193,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert "exact_match: the mean changed by −0.4" in said.err
     assert "c (v2)" in said.out
     assert 'class="meter' in page.read_text()
+    assert "lists all rows that changed sides" not in page.read_text()  # the page lists them
     assert main(["compare", *files[:2], files[0], "--output", "json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert [line["mean"] for line in found["lines"]] == [1, 1, 1]

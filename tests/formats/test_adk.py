@@ -205,6 +205,10 @@ FILES: dict[str, Any] = {
     "an older turn without a query": [{"name": "a", "data": [OLD, {"reference": "Hello"}]}],
     "a name that is a number": [{"name": 1, "data": [OLD]}],
     "an older session of text": [{"name": "a", "data": [OLD], "initial_session": {"app_name": 1}}],
+    **{
+        f"a signature {signature!r}": evalset(turn(final_response={"parts": [{"thought_signature": signature}]}))
+        for signature in ("A+8=", "A-8=", "A-8", "A/8", "A_8", "A-9", "AB", "A", "Ä+8=", "A 8=", 5)
+    },
 }
 """Files as people write them; google-adk says which of them it loads."""
 

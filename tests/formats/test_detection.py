@@ -161,3 +161,9 @@ def test_a_sure_claim_wins_over_a_likely_one_and_more_columns_over_fewer() -> No
     assert (sure.sure, sure.columns, likely.sure) == (True, ("b", "a", "c"), False)  # type: ignore[union-attr]
     assert signs.claim(["b", "c"]) is None
     assert set(COLUMNS) <= {name for f in FORMATS if f.name == "databricks" for name in f.signs.known}
+
+
+@pytest.mark.parametrize("key", ["ideal", "tools", "functions", "parallel_tool_calls", "metadata", "id"])
+def test_chats_with_keys_of_the_library_of_openai_are_of_openai(key: str) -> None:
+    chat = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]
+    assert validate_eval_set([{"messages": chat, key: "x"}]).format == "openai"

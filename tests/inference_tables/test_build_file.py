@@ -132,6 +132,7 @@ def test_an_old_set_stays_until_the_new_one_is_there(tmp_path: Path, capsys: pyt
     out.write_text("old\n")
     assert run(capsys, source, out, "--where", "no_such_column = 1")[0] == 2
     assert out.read_text() == "old\n"
+    assert names(tmp_path) == {"t.parquet", "set.jsonl"}
     assert run(capsys, source, out)[0] == 0
     assert out.read_text() != "old\n"
 

@@ -7,6 +7,7 @@ import hashlib
 import json
 import math
 import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from msgspec import structs
 
 from agent_eval_schema import EvalSetError, EvalTask, Profile, profile_eval_set
 from agent_eval_schema.formats.opening import open_source
@@ -547,8 +549,16 @@ def test_no_encoding_counts_unasked_what_is_large_or_elsewhere(monkeypatch: pyte
     monkeypatch.setattr(tokens, "_is_cached", lambda: True)
     source = open_source([{"request": LEAVE}] * 50)
     assert tokens.tokenizer_at_hand(source) == "o200k_base"
+    assert tokens.tokenizer_at_hand(structs.replace(source, remote=object())) is None
     monkeypatch.setattr(tokens, "WORTH_IT", 100)
     assert tokens.tokenizer_at_hand(source) is None
+
+
+def test_without_tiktoken_tokens_are_estimated_though_the_encoding_is_cached(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tokens, "_is_cached", lambda: True)
+    monkeypatch.setitem(sys.modules, "tiktoken", None)
+    cost = profile_eval_set([{"request": "a" * 40, "response": "b" * 20}]).summary.cost
+    assert "4 bytes of UTF-8 per token" in cost.note
 
 
 def test_a_judge_of_chunks_is_called_for_each() -> None:
