@@ -3,10 +3,11 @@
 Prints the mutants that survive and the share that was killed; exit code 1 below `--least`. A survivor that is the same
 program is listed, with the reason, in tests/mutation/equivalent.txt.
 
-`--record EXPRESSION` runs the tests with these marks once and notes which blocks each of them runs; further records are
-added. Then all tests are collected once, and each mutant is a fork of that process: of a function only its code is
-exchanged, and the tests that run the changed block are run, those of the nearest file first and of these the fastest,
-until one fails. For a change outside of functions, and for a block that importing runs, all modules are loaded again.
+`--record EXPRESSION` runs the tests with these marks once, without those of earlier records, and notes which blocks
+each of them runs; to begin anew, remove `.mutation/`. Then all tests are collected once, and each mutant is a fork of
+that process: of a function only its code is exchanged, and the tests that run the changed block are run, those of the
+nearest file first and of these the fastest, until one fails. For a change outside of functions, and for a block that
+importing runs, all modules are loaded again.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import re
 import shutil
 import signal
 import sys
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -37,11 +39,8 @@ from tests.mutation.mutants import Mutant, mutants
 
 EQUIVALENT = Path(__file__).with_name("equivalent.txt")
 
-SECONDS = 12
-"""How long the tests of a mutant took when they were recorded, at most."""
-
-LIMIT = 5 * SECONDS
-"""Of processor time. A mutant that needs more does not end: it is killed."""
+LIMIT = 60
+"""Seconds of processor time. A mutant that needs more does not end: it is killed."""
 
 
 def main() -> int:
@@ -49,42 +48,37 @@ def main() -> int:
     os.chdir(ROOT)
     settings.register_profile("mutation", deadline=None, database=None, derandomize=True)
     if arguments.record:
-        _record(arguments.record, arguments.jobs)
+        _record(arguments.record, arguments.tests, arguments.jobs)
     if not FOLDER.is_dir():
         sys.exit("no test is recorded yet: python -m tests.mutation --record")
-    run, some, seconds = (
-        Run(Coverage(), arguments.jobs, verbose=arguments.verbose),
-        _sample(arguments),
-        arguments.minutes * 60,
-    )
+    run, some = Run(Coverage(), arguments), _sample(arguments)
     inner = [c for c in some if c.mutant.function]
-    run.end = time.monotonic() + seconds * len(inner) / max(len(some), 1)
     if inner:
         _pytest(sorted({name.partition("::")[0] for name in run.coverage.seconds if name}), _Loop(run, inner))
-    run.end += seconds * (1 - len(inner) / max(len(some), 1))
     run.again([*(c for c in some if not c.mutant.function), *run.postponed])
-    return run.summary(arguments)
+    return run.summary()
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.mutation", description="change the package, run its tests")
     parser.add_argument("--record", metavar="MARKS", nargs="?", const=WITHOUT_NEEDS, help="record the tests first")
+    parser.add_argument("--tests", nargs="+", metavar="PATH", default=["tests"], help="record only these files")
     parser.add_argument("--count", type=int, default=300, help="how many mutants of all")
     parser.add_argument("--seed", type=int, default=1, help="which of them")
-    parser.add_argument("--minutes", type=float, default=600, help="stop after so many minutes")
+    parser.add_argument("--seconds", type=float, default=12, help="how long the tests of a mutant took when recorded")
     parser.add_argument("--least", type=float, default=95, help="the percentage that has to be killed")
     parser.add_argument("--only", nargs="+", metavar="MODULE", help="modules whose path contains one of these")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
-    parser.add_argument("--of", metavar="FILE", help="only the survivors that an earlier run has printed into FILE")
+    parser.add_argument("--of", metavar="FILE", help="only what survived in an earlier run, whose output is in FILE")
     parser.add_argument("--verbose", action="store_true", help="print every mutant")
     return parser.parse_args()
 
 
-def _record(marks: str, jobs: int) -> None:
+def _record(marks: str, tests: Sequence[str], jobs: int) -> None:
     def record(part: int) -> int:
         recorder = Recorder(part, jobs)
         _import_again(recorder)
-        return _pytest(["tests"], recorder, marks=marks)
+        return _pytest(tests, recorder, marks=marks)
 
     start, pids = time.monotonic(), [_forked(lambda part=part: record(part), None) for part in range(jobs)]  # type: ignore[misc]
     print("recorded:", [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in pids], end=" ")
@@ -112,13 +106,13 @@ def _sample(arguments: argparse.Namespace) -> list[Change]:
             found += [(module, tree, mutant) for mutant in mutants(tree)]
     if arguments.of:
         lines = Path(arguments.of).read_text().splitlines()
-        names = {line.split("  ", 2)[2] for line in lines if line.startswith("survived")}
+        names = {line.split("  ", 2)[2] for line in lines if line.startswith(("survived", "no test"))}
         found = [entry for entry in found if _name(entry[0], entry[2]) in names]
     some = sorted(random.Random(arguments.seed).sample(range(len(found)), min(arguments.count, len(found))))
     same = {line.partition("  ")[0] for line in EQUIVALENT.read_text().splitlines() if line and line[0] != "#"}
     left = [entry for i in some if _name(*(entry := found[i])[::2]) not in same]
     print(f"{len(left)} of {len(found)} mutants, {len(some) - len(left)} equivalent ones left out", flush=True)
-    random.Random(arguments.seed).shuffle(left)  # if the time ends, those that were tried are a sample, too
+    random.Random(arguments.seed).shuffle(left)  # what is judged first is a sample, too
     return [_change(*entry) for entry in left]
 
 
@@ -147,9 +141,8 @@ def _defined(statement: ast.stmt) -> Iterable[str]:
 class Run:
     """The verdicts on mutants, of which some run at once."""
 
-    def __init__(self, coverage: Coverage, jobs: int, *, verbose: bool) -> None:
-        self.coverage, self._jobs, self._verbose = coverage, jobs, verbose
-        self.end = float("inf")
+    def __init__(self, coverage: Coverage, arguments: argparse.Namespace) -> None:
+        self.coverage, self._arguments = coverage, arguments
         self._start = time.monotonic()
         self._running: dict[int, tuple[Change, float]] = {}
         self._verdicts = Counter[str]()
@@ -158,13 +151,11 @@ class Run:
 
     def try_all(self, changes: Sequence[Change], work: Callable[[Change], int], *, last: bool) -> None:
         """Fork for each change; `last`: who survives is not tried once more with all modules loaded again."""
-        for i, change in enumerate(changes):
-            if time.monotonic() > self.end:
-                print(f"the time is over, {len(changes) - i} not tried", flush=True)
-                break
-            while len(self._running) >= self._jobs:
+        limit = LIMIT * 3 if last else LIMIT  # to load and collect is no test
+        for change in changes:
+            while len(self._running) >= self._arguments.jobs:
                 self._finish(last)
-            self._running[_forked(lambda: work(change), LIMIT)] = change, time.monotonic()  # noqa: B023
+            self._running[_forked(lambda: work(change), limit)] = change, time.monotonic()  # noqa: B023
         while self._running:
             self._finish(last)
 
@@ -180,12 +171,12 @@ class Run:
             killer.unlink()
         verdict = {0: "survived", _NOT_RUN: "no test", -signal.SIGALRM: "no verdict"}.get(code, "killed")
         self._verdicts[verdict] += 1
-        if self._verbose or verdict != "killed":
-            seconds = f"({time.monotonic() - start:.1f} s, {code})" if self._verbose else ""
-            print(f"{verdict}  line {change.mutant.line}  {change.name}  {seconds}".rstrip(), flush=True)
+        if self._arguments.verbose or verdict != "killed":
+            seconds = f", {time.monotonic() - start:.1f} s, {code}" if self._arguments.verbose else ""
+            print(f"{verdict}  line {change.mutant.line}{seconds}  {change.name}", flush=True)
 
     def chosen(self, change: Change) -> list[str]:
-        """The tests of a change, the nearest and fastest first, of at most SECONDS."""
+        """The tests of a change, the nearest and fastest first, as many as take `--seconds`."""
         if change.block:
             tests = self.coverage.of(change.block.key) - {""}
         else:
@@ -204,7 +195,7 @@ class Run:
         sums, kept = 0.0, []
         for test in ordered:
             sums += seconds[test]
-            if sums > SECONDS:
+            if sums > self._arguments.seconds:
                 break
             kept.append(test)
         return kept
@@ -229,14 +220,15 @@ class Run:
 
         self.try_all(changes, work, last=True)
 
-    def summary(self, arguments: argparse.Namespace) -> int:
+    def summary(self) -> int:
         verdicts = self._verdicts
         judged = verdicts.total() - verdicts["no verdict"]
         share = verdicts["killed"] / max(judged, 1)
         seconds = time.monotonic() - self._start
         print(", ".join(f"{count} {name}" for name, count in sorted(verdicts.items())))
-        print(f"{verdicts['killed']} of {judged} mutants killed ({share:.1%}), seed {arguments.seed}, {seconds:.0f} s")
-        return 0 if share >= arguments.least / 100 else 1
+        seed = f"seed {self._arguments.seed}, {seconds:.0f} s"
+        print(f"{verdicts['killed']} of {judged} mutants killed ({share:.1%}), {seed}")
+        return 0 if share >= self._arguments.least / 100 else 1
 
 
 _PASSED = (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
@@ -298,9 +290,13 @@ class _Loop:
             return int(killer is not None)
 
         self._run.try_all(self._changes, work, last=False)
-        for test in self._run.killers:
-            pid = _forked(lambda: int(run_until_failure([items[test]]) is not None), LIMIT)  # noqa: B023
-            if os.waitpid(pid, 0)[1]:
+
+        def fails(*tests: str) -> bool:
+            pid = _forked(lambda: int(run_until_failure([items[test] for test in tests]) is not None), None)
+            return os.waitpid(pid, 0)[1] != 0
+
+        if fails(*sorted(self._run.killers, key=list(items).index)):  # alone each takes longer, and one may be to blame
+            for test in filter(fails, self._run.killers):
                 self._run.discount(test)
         return True
 
@@ -336,7 +332,8 @@ def _forked(work: Callable[[], int], limit: float | None) -> int:
 def _pytest(tests: Sequence[str], *plugins: object, marks: str = "", more: Sequence[str] = ()) -> int:
     options = [*more, "-n", "0", "-q", "-p", "no:cacheprovider", "--tb=no", "--no-header", "-m", marks]
     options += ["--hypothesis-profile=mutation", "-W", "ignore::pytest.PytestAssertRewriteWarning"]
-    return int(pytest.main([*options, *tests], plugins))
+    with tempfile.TemporaryDirectory() as folder:  # other runs of pytest on this machine remove its usual ones
+        return int(pytest.main([*options, f"--basetemp={folder}/base", *tests], plugins))
 
 
 def _functions_of_package() -> dict[tuple[str, str, int], list[FunctionType]]:

@@ -107,6 +107,8 @@ class Recorder(Loader):
         return compile(tree, str(path), "exec")
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        known = Coverage().seconds
+        items[:] = [item for item in items if item.nodeid not in known]
         files = {path: i for i, path in enumerate(sorted({str(item.path) for item in items}))}
         items[:] = [item for item in items if files[str(item.path)] % self._parts == self._part]
 
@@ -115,10 +117,12 @@ class Recorder(Loader):
         if not self._tests:  # what importing and collecting ran
             self._tests[""] = 0.0, sorted(self._hit)
         self._hit.clear()
-        self._failed, start = False, time.process_time()
+        self._failed, start, begin = False, time.process_time(), time.monotonic()
         result = yield
         if not self._failed:
-            self._tests[item.nodeid] = time.process_time() - start, sorted(self._hit)
+            # who waits for another process takes long, too, but on a busy machine everyone waits
+            seconds = max(time.process_time() - start, (time.monotonic() - begin) / 4)
+            self._tests[item.nodeid] = seconds, sorted(self._hit)
         return result
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:

@@ -88,7 +88,7 @@ def _changes(node: ast.AST, function: tuple[str, int] | None) -> Iterator[Mutant
     elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
         twice = ast.UnaryOp(ast.Not(), node.operand, lineno=node.lineno, col_offset=0)
         yield change(node, "operand", twice, f"{ast.unparse(node)}: not removed")
-    elif isinstance(node, ast.If | ast.IfExp | ast.While):
+    elif isinstance(node, ast.If | ast.IfExp | ast.While) and ast.unparse(node.test) != "TYPE_CHECKING":
         for value in (False,) if isinstance(node, ast.While) else (True, False):
             constant = ast.Constant(value, lineno=node.lineno, col_offset=0)
             yield change(node, "test", constant, f"if {ast.unparse(node.test)}: {value}")
