@@ -30,7 +30,7 @@ from agent_eval_schema.inference_tables.decide.sql import CALL_TABLE, TRACE_TABL
 from agent_eval_schema.inference_tables.finish.finish import CARRIED, CONTENT_HASH, ROWS, errors_of, finish_plan, fitted
 from agent_eval_schema.inference_tables.plan import BuildOptions, BuildPlan
 from agent_eval_schema.inference_tables.read.calls import decode_ids
-from agent_eval_schema.inference_tables.read.convert import FEEDBACK_LISTS, convert_batch, question_columns
+from agent_eval_schema.inference_tables.read.convert import CONVERTED, FEEDBACK_LISTS, convert_batch, question_columns
 from agent_eval_schema.inference_tables.read.payloads import read_chat, request_content
 from agent_eval_schema.inference_tables.work_folder import EXISTING_UNIT, BuildFolder, PartKey
 from agent_eval_schema.schema import COLUMNS, ROW_SCHEMA
@@ -188,7 +188,7 @@ def existing_rows(batch: pa.RecordBatch, plan: BuildPlan, start: int = 0) -> Exi
     if plan.by_question:
         requests = [_question(text) for text in rows.column(COLUMNS.index("request")).to_pylist()]
         known |= question_columns(requests, rows.column(COLUMNS.index("inputs")).to_pylist(), plan)
-    fact_fields = [f for f in CALL_TABLE if f.name not in ("part", "place", "stratum", "without_trace")]
+    fact_fields = [f for f in CALL_TABLE if f.name in CONVERTED.names]
     fact_fields += [pa.field("trace", ROW_SCHEMA.field("trace").type), pa.field("feedback", FEEDBACK_LISTS)]
     return ExistingRows(rows, fitted(known, pa.schema(fact_fields), size), _stratum(rows, plan))
 

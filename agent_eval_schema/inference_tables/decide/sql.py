@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 
 from agent_eval_schema.cells.arrow import bounds
 from agent_eval_schema.inference_tables.plan import BuildPlan
-from agent_eval_schema.inference_tables.read.convert import FEEDBACK_TYPE
+from agent_eval_schema.inference_tables.read.convert import CONVERTED, FEEDBACK_TYPE
 from agent_eval_schema.similarity.near import NEAR, repeats
 from agent_eval_schema.traces.feedback import Feedback
 
@@ -373,22 +373,12 @@ JOINED_TRACES = """
 
 _WHERE = [("part", pa.int64()), ("place", pa.int64())]
 
+_FACTS = (
+    *("logged_id", "request_id", "label_id", "record", "reason", "time", "content_hash", "question_hash"),
+    *("sample_hash", "shingles"),
+)
 CALL_TABLE = pa.schema(
-    [
-        *_WHERE,
-        ("logged_id", pa.string()),
-        ("request_id", pa.string()),
-        ("label_id", pa.string()),
-        ("record", pa.int32()),
-        ("reason", pa.string()),
-        ("time", pa.timestamp("us", "UTC")),
-        ("content_hash", pa.int64()),
-        ("question_hash", pa.int64()),
-        ("sample_hash", pa.int64()),
-        ("shingles", pa.binary()),
-        ("stratum", pa.string()),
-        ("without_trace", pa.bool_()),
-    ]
+    [*_WHERE, *map(CONVERTED.field, _FACTS), ("stratum", pa.string()), ("without_trace", pa.bool_())]
 )
 ENTRY_TABLE = pa.schema([*_WHERE, *(FEEDBACK_TYPE.field(n) for n in ENTRY)])
 TRACE_TABLE = pa.schema([("key", pa.string()), ("trace", pa.string())])

@@ -20,6 +20,7 @@ from agent_eval_schema.cells.notes import NOTE, with_plain_requests
 from agent_eval_schema.inference_tables.finish.labels import CHANGES, label, updated
 from agent_eval_schema.inference_tables.finish.redact import STRUCTURAL, Redactor, redactor_of
 from agent_eval_schema.inference_tables.plan import BuildPlan, Hook
+from agent_eval_schema.inference_tables.read.convert import CONVERTED
 from agent_eval_schema.io.source import Source
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rule import Severity
@@ -235,16 +236,9 @@ def new_run(plan: BuildPlan, remarks: tuple[Finding, ...] = ()) -> CheckedRun:
 
 
 # --- excluded rows: rows of a table that are not in the evaluation dataset, each with the reason and its payload
+_PAYLOAD = ("time", "status_code", "request", "response")
 EXCLUDED = pa.schema(
-    [
-        ("request_id", pa.string()),
-        ("reason", pa.string()),
-        ("message", pa.string()),
-        ("time", pa.timestamp("us", "UTC")),
-        ("status_code", pa.int32()),
-        ("request", pa.string()),
-        ("response", pa.string()),
-    ]
+    [*map(CONVERTED.field, ("request_id", "reason")), ("message", pa.string()), *map(CONVERTED.field, _PAYLOAD)]
 )
 """The columns of an excluded row: its place, the reason (rules/exclusions.py), the details, and the payload."""
 

@@ -37,32 +37,16 @@ def label(batch: pa.RecordBatch, plan: BuildPlan) -> tuple[dict[str, pa.Array], 
     columns: dict[str, pa.Array] = {n: as_type(batch.column(n), ROW_SCHEMA.field(n).type) for n in _AS_CONVERTED}
     # The trace determines whether the call failed, if there is one.
     columns["failure"] = pc.if_else(columns["trace"].is_null(), batch.column("failed"), pa.scalar(None, pa.bool_()))
-    log = IssueLog(batch.num_rows)
-    names: list[list[str]] = [[] for _ in range(batch.num_rows)]
     # The rows with a judgment, as far as known without reading their traces.
     found = batch.column("entries").is_valid()
     if plan.trace_feedback:
         # Arrow looks for the same as a pattern in a quarter of the time that it takes as a text.
         found = pc.or_(found, pc.match_substring_regex(columns["trace"], '"HUMAN"').fill_null(False))
-    rated = np.flatnonzero(np.asarray(found)).tolist() if plan.labeled else []
-    if rated:
-        size = batch.num_rows
-        texts, contexts, tags = [None] * size, [None] * size, columns["tags"].to_pylist()
-        for row in rated:
-            labels = labels_of_row(columns, batch, row, plan)
-            for finding in labels.notes:
-                log.add_finding(row, finding)
-            if labels.expected_response is not None:
-                texts[row] = labels.expected_response  # type: ignore[call-overload]
-                names[row] += ["expected_response", *(["copied"] if labels.copied else [])]
-                tags[row] = [*(tags[row] or ()), (TAG, COPIED if labels.copied else EDITED)]
-            if labels.expected_retrieved_context is not None:
-                documents = [{"doc_uri": d.doc_uri, "content": d.content} for d in labels.expected_retrieved_context]
-                contexts[row] = documents  # type: ignore[call-overload]
-                names[row].append("expected_retrieved_context")
-        for name, cells in (("expected_response", texts), ("expected_retrieved_context", contexts), ("tags", tags)):
-            columns[name] = pa.array(cells, ROW_SCHEMA.field(name).type)
-    return columns, log.to_arrow(), pa.array(names, pa.list_(pa.string()))
+    columns, notes, changes = _labeled(columns, batch, found, plan)
+    names: list[list[str]] = [[] for _ in range(batch.num_rows)]
+    for row, new in changes.items():
+        names[row] = [*(n for n in new if n != "tags"), *(["copied"] if (TAG, COPIED) in new.get("tags", ()) else [])]
+    return columns, notes, pa.array(names, pa.list_(pa.string()))
 
 
 def labels_of_row(columns: dict[str, pa.Array], batch: pa.RecordBatch, row: int, plan: BuildPlan) -> Labels:
@@ -112,22 +96,37 @@ def updated(
 ) -> tuple[dict[str, pa.Array], pa.Array, pa.Array]:
     """The canonical columns of rows with later feedback, the notes on their labels, and what changed (CHANGES):
     `judged` has the `entries` of each row, and its `time`."""
-    log, size = IssueLog(judged.num_rows), judged.num_rows
-    changes: list[list[dict[str, Any]] | None] = [None] * size
-    rows = np.flatnonzero(np.asarray(judged.column("entries").is_valid())).tolist() if plan.labeled else []
-    cells = {n: columns[n].to_pylist() for n in _LABELS} if rows else {}
+    new_columns, notes, changes = _labeled(columns, judged, judged.column("entries").is_valid(), plan, redactor)
+    rows: list[list[dict[str, Any]] | None] = [None] * judged.num_rows
+    for at, new in changes.items():
+        texts = ((n, as_text(columns[n][at].as_py()), as_text(v)) for n, v in new.items() if n != "tags")
+        rows[at] = [{"column": n, "before": old, "after": value} for n, old, value in texts] or None
+    return new_columns, notes, pa.array(rows, CHANGES)
+
+
+def _labeled(
+    columns: dict[str, pa.Array],
+    judged: pa.RecordBatch,
+    found: pa.Array,
+    plan: BuildPlan,
+    redactor: Redactor | None = None,
+) -> tuple[dict[str, pa.Array], pa.Array, dict[int, dict[str, Any]]]:
+    """The columns with the labels that feedback gives to rows for which `found` is true, the notes on them, and by row
+    the cells that change. Columns of calls have no labels yet."""
+    size, log, changes = judged.num_rows, IssueLog(judged.num_rows), dict[int, dict[str, Any]]()
+    rows = np.flatnonzero(np.asarray(found)).tolist() if plan.labeled else []
+    cells = {n: columns[n].to_pylist() if n in columns else [None] * size for n in _LABELS if rows}
     for at in rows:
-        found = labels_of_row(columns, judged, at, plan)
+        labels = labels_of_row(columns, judged, at, plan)
         notes: list[Finding] = []
-        new = dict(_changed({n: a[at].as_py() for n, a in columns.items() if n in _COMPARED}, found, redactor, notes))
-        for finding in [*(found.notes if new else ()), *notes]:
+        row = {n: columns[n][at].as_py() if n in columns else None for n in _COMPARED}
+        new = changes[at] = dict(_changed(row, labels, redactor, notes))
+        for finding in [*(labels.notes if new or "expected_response" not in columns else ()), *notes]:
             log.add_finding(at, finding)
         for name, value in new.items():
             cells[name][at] = value
-        texts = ((n, as_text(columns[n][at].as_py()), as_text(v)) for n, v in new.items() if n != "tags")
-        changes[at] = [{"column": n, "before": old, "after": value} for n, old, value in texts] or None
     filled = {n: pa.array(values, ROW_SCHEMA.field(n).type) for n, values in cells.items()}
-    return {**columns, **filled}, log.to_arrow(), pa.array(changes, CHANGES)
+    return {**columns, **filled}, log.to_arrow(), changes
 
 
 _COMPARED = (*_LABELS, "response", "expected_facts", "trace")

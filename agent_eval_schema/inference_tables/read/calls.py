@@ -39,43 +39,36 @@ from agent_eval_schema.traces.feedback import (
     read_feedback,
     read_trace_feedback,
 )
-from agent_eval_schema.traces.reading import Tokens
 from agent_eval_schema.traces.spans import FAILED_CODES, Trace
 
 OVERSIZE = (b"MAX_REQUEST_SIZE_EXCEEDED", b"MAX_RESPONSE_SIZE_EXCEEDED")
 
 
 class CallRecord(Struct, gc=False):
-    """A record of the logged row `row`; `shared`: the measurements of the call belong to several records."""
+    """A record of the logged row `row`, whose payloads are those of the call, of its part of a batch or, of a row that
+    is excluded, the logged cells; `shared`: the measurements of the call belong to several records."""
 
     row: int
     logged_id: str
     request_id: str
+    request: Request
+    response: Response
     record: int | None = None
     label_id: str | None = None
     reason: str | None = None
     detail: str | None = None
-    request: bytes | None = None
-    inputs: bytes | None = None
-    plain: bool = False
-    response: str | bytes | None = None
-    outputs: bytes | None = None
     trace: bytes | None = None
-    question: bytes | None = None
     failed: bool | None = None
     shared: bool = False
-    tokens: Tokens | None = None
-    calls: list[dict[str, str | None]] | None = None
     session_id: str | None = None
-    tags: dict[str, str] | None = None
     feedback: list[Feedback] | None = None
     findings: list[Finding] = field(default_factory=list)
 
 
-def new_record(logged: LoggedColumns, row: int, plan: BuildPlan) -> CallRecord:
-    """A record of the row with its ID and the findings in its facts."""
+def new_record(logged: LoggedColumns, row: int, plan: BuildPlan, request: Request, response: Response) -> CallRecord:
+    """A record of the row with its ID and the findings in its facts and payloads."""
     logged_id = logged.ids[row]
-    record = CallRecord(row, logged_id.decode("utf-8", "replace") if logged_id else "", "")
+    record = CallRecord(row, logged_id.decode("utf-8", "replace") if logged_id else "", "", request, response)
     if not logged_id:
         digest = hashlib.blake2b(digest_size=8)  # of the content of the row, in whatever table or batch it is
         parts: list[Any] = [logged.times[row], logged.statuses[row]]
@@ -94,19 +87,21 @@ def new_record(logged: LoggedColumns, row: int, plan: BuildPlan) -> CallRecord:
     if errors is not None and (plan.joins_traces or not any([code in errors for code in OVERSIZE])):
         codes = excerpt(errors.decode("utf-8", "replace"))
         record.findings.append(Finding(rules.LOGGING_ERROR, f"got {codes}", "logging_error_codes"))
-    record.failed = None if status is None else status >= 400
-    if logged.sessions[row]:
-        record.session_id = (logged.sessions[row] or b"").decode("utf-8", "replace")
+    record.failed = response.error is not None or (None if status is None else status >= 400)
+    record.session_id = (logged.sessions[row] or b"").decode("utf-8", "replace") or request.session_id
+    if request.findings or response.findings:
+        record.findings += request.findings + response.findings
+    if response.partial is not None:
+        record.findings.append(Finding(rules.PARTIAL_KEPT, response.partial, "response"))
     return record
 
 
 def record_excluded(logged: LoggedColumns, row: int, plan: BuildPlan, reason: str, detail: str) -> CallRecord:
     """The record of a row that is excluded, with its logged cells."""
-    record = new_record(logged, row, plan)
-    record.reason, record.detail = reason, detail
-    record.request = logged.requests[row] if logged.requests[row] is not None else logged.request_texts[row]
-    record.response = logged.responses[row] if logged.responses[row] is not None else logged.response_texts[row]
-    record.trace = logged.traces[row]
+    request, response = logged.requests[row], logged.responses[row]
+    sent = Request(logged.request_texts[row] if request is None else request)
+    record = new_record(logged, row, plan, sent, Response(logged.response_texts[row] if response is None else response))
+    record.reason, record.detail, record.trace = reason, detail, logged.traces[row]
     return record
 
 
@@ -156,8 +151,7 @@ def _convert(logged: LoggedColumns, row: int, plan: BuildPlan) -> list[CallRecor
         if isinstance(predictions, Unreadable):
             return [record_excluded(logged, row, plan, predictions.reason, predictions.detail)]
         return [_one_of_batch(logged, row, plan, i, own, content, answer) for i, own in enumerate(predictions)]
-    record = new_record(logged, row, plan)
-    _fill(record, content, answer)
+    record = new_record(logged, row, plan, content, answer)
     read_trace(record, logged, row, answer)
     return [record if _has_response(record, plan) else record_excluded(logged, row, plan, "no_response", _SILENT)]
 
@@ -167,7 +161,7 @@ _SILENT = "expected a response, got none"
 
 def _has_response(record: CallRecord, plan: BuildPlan) -> bool:
     """Whether there is a response, or may be one: a call without one is never valid, so no sample may draw it."""
-    found = not record.response is record.outputs is record.trace is None
+    found = not record.response.text is record.response.outputs is record.trace is None
     return found or plan.joins_traces or "invalid" in plan.kept
 
 
@@ -237,24 +231,6 @@ def _request_content(logged: LoggedColumns, row: int, plan: BuildPlan) -> Reques
     return read_other_request(text, logged.family.payloads)
 
 
-def _fill(record: CallRecord, content: Request, answer: Response) -> None:
-    record.request, record.question, record.plain = content.request, content.question, content.plain
-    record.inputs = content.inputs
-    record.response, record.outputs = answer.text, answer.outputs
-    record.tokens = answer.tokens
-    record.session_id = record.session_id or content.session_id
-    record.tags = content.tags
-    if answer.calls:
-        calls = ((name, args if args is None else jsontext.encode(args).decode()) for name, args in answer.calls)
-        record.calls = [{"tool_name": name, "tool_input": arguments} for name, arguments in calls]
-    if content.findings or answer.findings:
-        record.findings += content.findings + answer.findings
-    if answer.error is not None:
-        record.failed = True
-    if answer.partial is not None:
-        record.findings.append(Finding(rules.PARTIAL_KEPT, answer.partial, "response"))
-
-
 def _one_of_batch(
     logged: LoggedColumns, row: int, plan: BuildPlan, i: int, prediction: Any, call: Request, answer: Response
 ) -> CallRecord:
@@ -266,21 +242,20 @@ def _one_of_batch(
         content = Unreadable("feedback", "feedback on another row")
     if isinstance(content, Unreadable):
         record = record_excluded(logged, row, plan, content.reason, f"record {i}: {content.detail}")
-        record.request, record.response = jsontext.encode(own), jsontext.encode(prediction)
+        record.request, record.response = Request(jsontext.encode(own)), Response(jsontext.encode(prediction))
         record.trace = None
         if content.reason == "feedback":
             record.feedback, notes = read_feedback([own], logged.times[row])
             record.findings += notes
     else:
-        record = new_record(logged, row, plan)
-        _fill(record, content, response_content(prediction))
+        content.tags, content.session_id = call.tags, call.session_id
+        record = new_record(logged, row, plan, content, response_content(prediction))
         record.findings += [*call.findings, *answer.findings]
-        record.tags, record.session_id = call.tags, record.session_id or call.session_id
     record.record, record.request_id = i, f"{record.logged_id}#{i}"
     record.shared = count > 1
     if count == 1:
         record.label_id = record.logged_id
-        record.tokens = record.tokens or answer.tokens
+        record.response.tokens = record.response.tokens or answer.tokens
         if record.reason is None:
             read_trace(record, logged, row, answer)
     elif record.reason is None:
@@ -315,14 +290,14 @@ def read_trace(record: CallRecord, logged: LoggedColumns, row: int, answer: Resp
     if logged.family.own_trace:
         trace = _with_assessments(trace, assessments)
         record.feedback = read_trace_feedback(assessments, record.request_id, logged.times[row]) or None
-        if record.request is None:
+        if record.request.request is None:
             decoded = decode_trace(trace)  # which is all that is logged of this call
             messages = derive(decoded).request if isinstance(decoded, Trace) else None
             content = request_content({"messages": messages}) if messages else None
-            record.question = content.question if isinstance(content, Request) else None
+            record.request.question = content.question if isinstance(content, Request) else None
     else:
         _check_ids(record, logged, row, trace, answer.request_id)
-    record.trace, record.calls = trace, None
+    record.trace, record.response.calls = trace, None
     failing = decode_trace(trace) if b"ERROR" in trace else None
     if isinstance(failing, Trace):
         is_error = (failing.info.state or failing.info.status) == "ERROR"

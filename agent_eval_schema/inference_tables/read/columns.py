@@ -6,19 +6,17 @@ request text or an object. A column is read whatever its type.
 """
 
 import re
-from collections.abc import Collection
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from msgspec import Struct
 
 from agent_eval_schema.cells.arrow import deep_texts, is_text, is_valid_text, simplified, text_views
 from agent_eval_schema.cells.batch import is_json_column
 from agent_eval_schema.cells.cells import read_cells
 from agent_eval_schema.cells.notes import Notes, line_texts, reading_problems
-from agent_eval_schema.formats.inference_tables import TRACE_PARTS, Family, find_family, locate
+from agent_eval_schema.formats.inference_tables import TRACE_PARTS, find_family, locate
 from agent_eval_schema.inference_tables.plan import BuildPlan, carried_column
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules import production as rules
@@ -30,109 +28,56 @@ from agent_eval_schema.text.moments import micros_of_number, micros_of_text
 Bytes = list[bytes | None]
 
 
-class LoggedColumns(Struct):
-    """The rows of a batch of logged calls. Texts are UTF-8 bytes; JSON values are their JSON text. `unreadable` has the
-    problem of a payload, `no_rows` that of a line that is not a row: its text then takes the place of the request. The
-    rows of payloads that are nested too deep to read are found for all of a column at once."""
+class LoggedColumns:
+    """The rows of a batch of logged calls; columns that the table lacks are absent in every row. Texts are UTF-8 bytes;
+    JSON values are their JSON text. `unreadable` has the problem of a payload, `no_rows` that of a line that is not a
+    row: its text then takes the place of the request. The rows of payloads that are nested too deep to read are found
+    for all of a column at once."""
 
-    size: int
-    family: Family
-    ids: Bytes
-    client_ids: Bytes
-    requests: Bytes
-    responses: Bytes
-    request_texts: Bytes
-    response_texts: Bytes
-    traces: Bytes
-    assessments: Bytes
-    sessions: Bytes
-    errors: Bytes
-    judgments: dict[str, Bytes]
-    statuses: list[int | None]
-    times: list[int | None]
-    facts: dict[str, pa.Array]
-    found: Notes
-    unreadable: dict[int, str]
-    no_rows: dict[int, str]
-    deep_requests: Collection[int]
-    deep_responses: Collection[int]
-
-
-def read_logged(batch: pa.RecordBatch, plan: BuildPlan) -> LoggedColumns:
-    """The facts of a batch. Columns that the table lacks are absent in every row."""
-    family = find_family(plan.family)
-    columns = _Columns(batch, plan, family)
-    requests, no_rows = _with_lines(batch, columns.texts("request"), plan)
-    responses = columns.texts("response")
-    found: Notes = {}
-    status = _numbers(columns, "status_code", found)
-    time = _times(columns, found)
-    milliseconds = _floats(columns, "latency_ms")
-    facts = {
-        "time": time,
-        "day": time.cast(pa.date32()),
-        "status_code": status,
-        "latency_seconds": pc.coalesce(_floats(columns, "latency_seconds"), pc.divide(milliseconds, 1000.0)),
-        "served_entity": _served_entity(columns),
-        "requester": columns.array("requester"),
-        **{carried_column(name): pa.array(_cells(batch, name, {}), pa.string()) for name in plan.carried},
-    }
-    return LoggedColumns(
-        size=batch.num_rows,
-        family=family,
-        ids=columns.first_of("request_id"),
-        client_ids=columns.texts("client_request_id"),
-        requests=requests,
-        responses=responses,
-        request_texts=columns.texts("request_text"),
-        response_texts=columns.texts("response_text"),
-        traces=columns.traces(),
-        assessments=columns.texts("assessments"),
-        sessions=columns.texts("session_id"),
-        errors=columns.errors(),
-        judgments={n: columns.texts(n) for n in ("source", "step_id", "text_assessment", "retrieval_assessment")}
-        if family.name == "assessment_logs"
-        else {},
-        statuses=status.to_pylist(),
-        times=time.cast(pa.int64()).to_pylist(),
-        facts=facts,
-        found=found,
-        unreadable=columns.unreadable,
-        no_rows=no_rows,
-        deep_requests=frozenset(deep_texts([text or b"" for text in requests], MAX_DEPTH)),
-        deep_responses=frozenset(deep_texts([text or b"" for text in responses], MAX_DEPTH)),
-    )
-
-
-def _with_lines(batch: pa.RecordBatch, requests: Bytes, plan: BuildPlan) -> tuple[Bytes, dict[int, str]]:
-    """The requests, with the texts of lines that are not rows; and the problems of these."""
-    lines = line_texts(batch)
-    if lines is None:
-        return requests, {}
-    problems, unreadable = reading_problems(batch), {}
-    for row in np.flatnonzero(np.asarray(lines.is_valid())).tolist():
-        requests[row] = lines[row].as_py().encode()
-        messages = [problem.message for problem in problems.get(row, ())] if plan.values else []
-        unreadable[row] = "; ".join(["the line is not a row", *messages])
-    return requests, unreadable
-
-
-class _Columns:
-    """The columns of a batch by their content. `unreadable` has the rows that are not UTF-8, with the reason."""
-
-    def __init__(self, batch: pa.RecordBatch, plan: BuildPlan, family: Family) -> None:
-        self.batch, self.plan, self.family = batch, plan, family
+    def __init__(self, batch: pa.RecordBatch, plan: BuildPlan) -> None:
+        self._batch, self._plan, self.family = batch, plan, find_family(plan.family)
+        self.size = batch.num_rows
+        self.found: Notes = {}
         self.unreadable: dict[int, str] = {}
+        self.requests, self.no_rows = _with_lines(batch, self.texts("request"), plan)
+        self.responses = self.texts("response")
+        self.ids = self._first_of("request_id")
+        self.client_ids = self.texts("client_request_id")
+        self.request_texts = self.texts("request_text")
+        self.response_texts = self.texts("response_text")
+        self.traces = self._traces()
+        self.assessments = self.texts("assessments")
+        self.sessions = self.texts("session_id")
+        self.errors = self._errors()
+        judged = ("source", "step_id", "text_assessment", "retrieval_assessment")
+        self.judgments = {n: self.texts(n) for n in judged if self.family.name == "assessment_logs"}
+        status, time = _statuses(self), _times(self)
+        self.statuses: list[int | None] = status.to_pylist()
+        self.times: list[int | None] = time.cast(pa.int64()).to_pylist()
+        milliseconds = _floats(self, "latency_ms")
+        self.facts = {
+            "time": time,
+            "day": time.cast(pa.date32()),
+            "status_code": status,
+            "latency_seconds": pc.coalesce(_floats(self, "latency_seconds"), pc.divide(milliseconds, 1000.0)),
+            "served_entity": _served_entity(self),
+            "requester": self.array("requester"),
+            **{carried_column(name): pa.array(_cells(batch, name, {}), pa.string()) for name in plan.carried},
+        }
+        self.deep_requests, self.deep_responses = (
+            frozenset(deep_texts([text or b"" for text in texts], MAX_DEPTH))
+            for texts in (self.requests, self.responses)
+        )
 
     def place(self, target: str) -> tuple[str, tuple[str, ...]] | None:
-        return locate(target, self.family, self.plan.fields, self.batch.schema.names)
+        return locate(target, self.family, self._plan.fields, self._batch.schema.names)
 
     def texts(self, target: str) -> Bytes:
         place = self.place(target)
         if place is None:
-            return [None] * self.batch.num_rows
+            return [None] * self._batch.num_rows
         problems: dict[int, str] = {}
-        texts = _cells(self.batch, place[0], problems)
+        texts = _cells(self._batch, place[0], problems)
         if target in ("request", "response"):
             self.unreadable.update({row: f"{target}: {message}" for row, message in problems.items()})
         return [None if t is None else _inside(t, place[1]) for t in texts] if place[1] else texts
@@ -152,40 +97,53 @@ class _Columns:
     def _whole(self, target: str) -> pa.Array | None:
         """The column of a target, if that is a whole column, and not of JSON texts."""
         place = self.place(target)
-        at = -1 if place is None or place[1] else self.batch.schema.get_field_index(place[0])
-        return None if at < 0 or is_json_column(self.batch.schema.field(at)) else simplified(self.batch.column(at))
+        at = -1 if place is None or place[1] else self._batch.schema.get_field_index(place[0])
+        return None if at < 0 or is_json_column(self._batch.schema.field(at)) else simplified(self._batch.column(at))
 
-    def first_of(self, target: str) -> Bytes:
+    def _first_of(self, target: str) -> Bytes:
         """The texts of a target; where they are absent, those of the next column that may hold it."""
         texts = self.texts(target)
-        if target in dict(self.plan.fields) or None not in texts:
+        if target in dict(self._plan.fields) or None not in texts:
             return texts
         for name in self.family.columns.get(target, ()):
-            if name in self.batch.schema.names:
-                others = _cells(self.batch, name, {})
+            if name in self._batch.schema.names:
+                others = _cells(self._batch, name, {})
                 texts = [o if t is None else t for t, o in zip(texts, others, strict=True)]
         return texts
 
-    def errors(self) -> Bytes:
+    def _errors(self) -> Bytes:
         """The logging error codes as JSON text, None where there are none, which is the rule."""
         array = self.native("logging_error_codes")
         is_list = array is not None and (pa.types.is_list(array.type) or pa.types.is_large_list(array.type))
         if is_list and not pc.any(pc.greater(pc.list_value_length(array), 0)).as_py():
-            return [None] * self.batch.num_rows
+            return [None] * self._batch.num_rows
         return [None if t in (b"[]", b"", b"null") else t for t in self.texts("logging_error_codes")]
 
-    def traces(self) -> Bytes:
+    def _traces(self) -> Bytes:
         """The trace column; an archived view has its parts in columns."""
         if self.place("trace") is not None or not self.family.own_trace:
             return [None if t in (b"", b"null") else t for t in self.texts("trace")]
-        parts = {n: _values(self.batch, n) for n in TRACE_PARTS if n in self.batch.schema.names}
+        parts = {n: _values(self._batch, n) for n in TRACE_PARTS if n in self._batch.schema.names}
         spans = parts.pop("spans", None)
         if spans is None:
-            return [None] * self.batch.num_rows
+            return [None] * self._batch.num_rows
         return [
             _object(info=_object(**{n: v[i] for n, v in parts.items()}), data=_object(spans=s))
             for i, s in enumerate(spans)
         ]
+
+
+def _with_lines(batch: pa.RecordBatch, requests: Bytes, plan: BuildPlan) -> tuple[Bytes, dict[int, str]]:
+    """The requests, with the texts of lines that are not rows; and the problems of these."""
+    lines = line_texts(batch)
+    if lines is None:
+        return requests, {}
+    problems, unreadable = reading_problems(batch), {}
+    for row in np.flatnonzero(np.asarray(lines.is_valid())).tolist():
+        requests[row] = lines[row].as_py().encode()
+        messages = [problem.message for problem in problems.get(row, ())] if plan.values else []
+        unreadable[row] = "; ".join(["the line is not a row", *messages])
+    return requests, unreadable
 
 
 def _object(**parts: bytes | None) -> bytes:
@@ -258,19 +216,17 @@ def _inside(text: bytes, path: tuple[str, ...]) -> bytes | None:
 
 
 # --- status, latency, who
-def _numbers(columns: _Columns, target: str, found: Notes) -> pa.Array:
-    array = columns.native(target)
+def _statuses(columns: LoggedColumns) -> pa.Array:
+    array = columns.native("status_code")
     if array is not None and array.type in _FITTING:
         return array.cast(pa.int32())
-    texts = columns.texts(target)
-    values: list[int | None] = [None] * len(texts)
-    for row, text in enumerate(texts):
+    values: list[int | None] = []
+    for row, text in enumerate(columns.texts("status_code")):
         match = None if text is None else _WHOLE.match(text)
-        number = None if match is None else int(match[1])
-        if text is not None and number is None and text.strip() not in (b"", b"null"):
+        values.append(None if match is None else int(match[1]))
+        if text is not None and match is None and text.strip() not in (b"", b"null"):
             message = f"expected a status such as 200, got {describe(text.decode('utf-8', 'replace'))}"
-            found.setdefault(row, []).append(Finding(rules.ODD_STATUS, message, target))
-        values[row] = number
+            columns.found.setdefault(row, []).append(Finding(rules.ODD_STATUS, message, "status_code"))
     return pa.array(values, pa.int32())
 
 
@@ -280,27 +236,26 @@ _FITTING = (pa.int8(), pa.int16(), pa.int32(), pa.uint8(), pa.uint16())
 _WHOLE = re.compile(rb"\s*(\d{1,9})(\.0*)?\s*$")
 
 
-def _floats(columns: _Columns, target: str) -> pa.Array:
+def _floats(columns: LoggedColumns, target: str) -> pa.Array:
     array = columns.native(target)
     if array is not None and (pa.types.is_integer(array.type) or pa.types.is_floating(array.type)):
         values = array.cast(pa.float64(), safe=False)
     elif array is not None and pa.types.is_duration(array.type):
         values = pc.divide(array.cast(pa.duration("us"), safe=False).cast(pa.int64()).cast(pa.float64()), 1000.0)
     else:
-        texts = columns.texts(target)
-        numbers: list[float | None] = [None] * len(texts)
-        for row, text in enumerate(texts):
+        numbers: list[float | None] = []
+        for text in columns.texts(target):
             try:
-                numbers[row] = None if text is None else float(text)
+                numbers.append(None if text is None else float(text))
             except ValueError:
-                continue
+                numbers.append(None)
         values = pa.array(numbers, pa.float64())
     return pc.if_else(
         pc.and_(pc.is_finite(values), pc.greater_equal(values, 0.0)), values, pa.scalar(None, pa.float64())
     )
 
 
-def _served_entity(columns: _Columns) -> pa.Array:
+def _served_entity(columns: LoggedColumns) -> pa.Array:
     """The served entity; a legacy table has it in its metadata, which is a map or text."""
     served = columns.array("served_entity")
     if columns.place("request_metadata") is None or not served.null_count:
@@ -323,7 +278,7 @@ def _served_entity(columns: _Columns) -> pa.Array:
 
 
 # --- time
-def _times(columns: _Columns, found: Notes) -> pa.Array:
+def _times(columns: LoggedColumns) -> pa.Array:
     """The times in microseconds UTC; a time without a zone is UTC, the unit of a number is determined by its size."""
     array = columns.native("time")
     micros = pa.timestamp("us", "UTC")
@@ -344,5 +299,5 @@ def _times(columns: _Columns, found: Notes) -> pa.Array:
     for row, (cell, value) in enumerate(zip(texts, values, strict=True)):
         if value is None and cell not in (None, b"", b"null"):
             got = describe(cell.decode("utf-8", "replace") if isinstance(cell, bytes) else cell)
-            found.setdefault(row, []).append(Finding(rules.ODD_TIME, f"expected a time, got {got}", "time"))
+            columns.found.setdefault(row, []).append(Finding(rules.ODD_TIME, f"expected a time, got {got}", "time"))
     return pa.array(values, pa.int64()).cast(micros)

@@ -8,18 +8,21 @@ results in a row or in a reason; nothing is raised.
 
 import zlib
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec.structs import asdict
 
 from agent_eval_schema.cells.arrow import list_array, text_array
 from agent_eval_schema.cells.hashing import Array, seeded_hashes
 from agent_eval_schema.cells.notes import NOTE, IssueLog
 from agent_eval_schema.inference_tables.plan import BuildPlan, carried_column
 from agent_eval_schema.inference_tables.read.calls import convert_call
-from agent_eval_schema.inference_tables.read.columns import Bytes, LoggedColumns, read_logged
+from agent_eval_schema.inference_tables.read.columns import Bytes, LoggedColumns
+from agent_eval_schema.inference_tables.read.payloads import Request
 from agent_eval_schema.runtime.gc_pause import gc_paused
 from agent_eval_schema.schema import TOOL_CALL
 from agent_eval_schema.similarity.shingles import (
@@ -29,22 +32,12 @@ from agent_eval_schema.similarity.shingles import (
     question_texts,
     shingled,
 )
+from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.privacy import quoting
+from agent_eval_schema.traces.feedback import Feedback
 
-FEEDBACK_TYPE = pa.struct(
-    [
-        ("request_id", pa.string()),
-        ("source", pa.string()),
-        ("step_id", pa.string()),
-        ("position", pa.int32()),
-        ("time", pa.timestamp("us", "UTC")),
-        ("kind", pa.string()),
-        ("value", pa.bool_()),
-        ("suggested_output", pa.string()),
-        ("rationale", pa.string()),
-        ("comment", pa.string()),
-    ]
-)
+_OF_FEEDBACK = {"position": pa.int32(), "time": pa.timestamp("us", "UTC"), "value": pa.bool_()}
+FEEDBACK_TYPE = pa.struct([(name, _OF_FEEDBACK.get(name, pa.string())) for name in Feedback.__struct_fields__])
 """One judgment: the Arrow form of `feedback.Feedback`."""
 
 FEEDBACK_LISTS = pa.list_(FEEDBACK_TYPE)
@@ -99,52 +92,37 @@ def convert_batch(batch: pa.RecordBatch, plan: BuildPlan) -> pa.RecordBatch:
     logged cells; how rows are cut into batches changes nothing. Never raises for the content of a cell.
     """
     with quoting(plan.values), gc_paused():
-        logged = read_logged(batch, plan)
+        logged = LoggedColumns(batch, plan)
         records = [record for row in range(logged.size) for record in convert_call(logged, row, plan)]
         parents = np.array([r.row for r in records], np.int64)
         schema = converted_schema(plan)
-        ids = [r.request_id for r in records]
-        tokens = [r.tokens or (None, None, None) for r in records]
+        found = {name: [*map(attrgetter(path), records)] for name, path in _FIELDS.items()}
+        tokens = [t or (None, None, None) for t in found["tokens"]]
         log = IssueLog(len(records))
         for row, record in enumerate(records):
             for finding in record.findings:
                 log.add_finding(row, finding)
-        feedback = [r.feedback for r in records]
-        judged = [{n: getattr(f, n) for n in FEEDBACK_TYPE.names} for entries in feedback for f in entries or ()]
-        values: dict[str, Any] = {
-            "logged_id": [r.logged_id for r in records],
-            "record": [r.record for r in records],
-            "request_id": ids,
+        feedback: list[list[Feedback] | None] = found["feedback"]
+        values = found | {
             "label_id": [r.label_id or r.request_id for r in records],
-            "reason": [r.reason for r in records],
-            "detail": [r.detail for r in records],
             "notes": log.to_arrow(),
             "content_hash": _content_hashes(logged)[parents],
-            "sample_hash": seeded_hashes(ids, plan.seed),
+            "sample_hash": seeded_hashes(found["request_id"], plan.seed),
             **dict.fromkeys(("question_hash", "shingles"), [None] * len(records)),
-            "failed": [r.failed for r in records],
-            "request": [r.request for r in records],
-            "plain_request": [r.plain for r in records],
-            "inputs": [r.inputs for r in records],
-            "response": [r.response for r in records],
-            "outputs": [r.outputs for r in records],
-            "trace": [r.trace for r in records],
-            "predicted_trajectory": [r.calls for r in records],
-            "session_id": [r.session_id for r in records],
-            "tags": [None if r.tags is None else list(r.tags.items()) for r in records],
+            "predicted_trajectory": [calls and [*map(_tool_call, calls)] for calls in found["predicted_trajectory"]],
+            "tags": [None if tags is None else list(tags.items()) for tags in found["tags"]],
             "input_token_count": [t[0] for t in tokens],
             "output_token_count": [t[1] for t in tokens],
             "total_token_count": [t[2] for t in tokens],
             "feedback": list_array(
                 [len(entries or ()) for entries in feedback],
-                pa.array(judged, FEEDBACK_TYPE),
+                pa.array([asdict(f) for entries in feedback for f in entries or ()], FEEDBACK_TYPE),
                 [entries is None for entries in feedback],
             ),
         }
         if plan.by_question:
-            kept = [r if r.reason is None else None for r in records]
-            questions = [None if r is None else r.question for r in kept]
-            values |= question_columns(questions, [None if r is None else r.inputs for r in kept], plan)
+            kept = [r.request if r.reason is None else Request() for r in records]
+            values |= question_columns([r.question for r in kept], [r.inputs for r in kept], plan)
         plain = len(records) == logged.size
         facts = {n: a if plain else a.take(pa.array(parents)) for n, a in logged.facts.items()}
         whole = [r.shared for r in records]
@@ -154,6 +132,24 @@ def convert_batch(batch: pa.RecordBatch, plan: BuildPlan) -> pa.RecordBatch:
             )
         arrays = [facts[f.name] if f.name in facts else _array(f.name, values[f.name], f.type) for f in schema]
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+_FIELDS = {
+    **{n: n for n in ("logged_id", "record", "request_id", "reason", "detail", "failed", "trace", "session_id")},
+    **{n: f"request.{n}" for n in ("request", "inputs", "tags")},
+    "feedback": "feedback",
+    "plain_request": "request.plain",
+    "response": "response.text",
+    "outputs": "response.outputs",
+    "tokens": "response.tokens",
+    "predicted_trajectory": "response.calls",
+}
+"""The columns that are fields of a record, or of its payloads."""
+
+
+def _tool_call(call: tuple[str, dict[str, Any] | None]) -> dict[str, str | None]:
+    name, arguments = call
+    return {"tool_name": name, "tool_input": None if arguments is None else jsontext.encode(arguments).decode()}
 
 
 def _array(name: str, values: Any, kind: pa.DataType) -> pa.Array:

@@ -55,7 +55,7 @@ class Response(Struct, gc=False):
     databricks_output; `value` is the result of a wrapped call; `partial` and `error` are the reason why a stream ended
     early, and the error that was returned instead."""
 
-    text: str | None = None
+    text: str | bytes | None = None
     outputs: bytes | None = None
     trace: bytes | None = None
     tokens: Tokens | None = None
