@@ -11,7 +11,7 @@ memory does not grow with the table.
 from __future__ import annotations
 
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import date
 from functools import partial
@@ -27,7 +27,7 @@ from agent_eval_schema.cells.sizes import joined
 from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.formats.inference_tables import detect_family, fields_of
 from agent_eval_schema.formats.opening import EvalSetLike, open_source
-from agent_eval_schema.inference_tables.build_summary import BuildSummary, existing_counts, summarized
+from agent_eval_schema.inference_tables.build_summary import BuildSummary, summarized
 from agent_eval_schema.inference_tables.decide.duckdb import require_duckdb
 from agent_eval_schema.inference_tables.finish.finish import (
     EXCLUDED,
@@ -74,8 +74,7 @@ class EmbeddedBuild(EvalSetBuild["pd.DataFrame"]):
         self._plan, self._work, self._hook, self._run = plan, work, hook, new_run(plan, remarks)
         self._schema = rows_schema(work)
         self._updates: list[pa.RecordBatch] = []
-        self._counts = {name: Counter[str]() for name in ("kept", "labels", "redacted", "codes")}
-        self._invalid = 0
+        self._counts = defaultdict[str, Counter[str]](Counter)
 
     def store(
         self, finished: Iterable[tuple[PartKey, pa.RecordBatch]], seen: Callable[[int], None], out: str | None
@@ -89,7 +88,6 @@ class EmbeddedBuild(EvalSetBuild["pd.DataFrame"]):
                 for name, counts in found.counts.items():
                     self._counts[name] += counts
                 if found.invalid.num_rows:
-                    self._invalid += found.invalid.num_rows
                     self._work.commit_batches(f"invalid/{part.name}.arrow", [found.invalid])
                 self._run.add(found.rows)
                 seen(batch.num_rows)
@@ -118,25 +116,13 @@ class EmbeddedBuild(EvalSetBuild["pd.DataFrame"]):
 
     def summarize(self, decided: dict[str, Any], **more: Any) -> None:
         """Sum up what was counted; `decided` are the small results of the decisions."""
-        reasons = {reason: rows for reason, rows in decided["reasons"] if reason is not None}
-        records = sum(rows for _, rows in decided["reasons"])
-        if self._invalid:
-            reasons["invalid"] = self._invalid
-        assert records == self._counts["kept"][""] + sum(reasons.values()), "a row was lost"
+        counts, records = self._counts, sum(rows for _, rows in decided["reasons"])
+        counts["reason"] += Counter({reason: rows for reason, rows in decided["reasons"] if reason is not None})
+        counts["codes"] += Counter(self._run.builder.counts)
+        assert records == counts["kept"].total() + counts["reason"].total(), "a row was lost"
+        joined = decided["joined"]
         self.summary = summarized(
-            self._plan,
-            records=records,
-            reasons=reasons,
-            tallies=dict(decided["feedback"]),
-            conflicts=dict(decided["conflicts"]),
-            strata=decided["strata"],
-            labels=self._counts["labels"],
-            redacted=self._counts["redacted"],
-            codes=self._counts["codes"] + Counter(self._run.builder.counts),
-            traces_joined=decided["joined"],
-            existing=existing_counts(self._work.existing_rows(), self._updates) if self._plan.extends else {},
-            hook=self._hook,
-            **more,
+            self._plan, self._hook, decided, counts, records=records, traces_joined=joined, **more
         )
 
     def _frame(self, name: Table) -> pd.DataFrame:

@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from itertools import groupby, islice
 from typing import Any
 
 import msgspec
-import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -267,27 +265,29 @@ def funnel_view(
     facts = list(_facts(summary))
     for title, fields in of_traces.derivation(of_traces=True) if of_traces else ():
         facts.append((title.partition(" ")[0], f"{fields} (rows)"))
-    details: list[Block] = [
-        *([Table(["Excluded", "#Rows", "Reason", "What to do"], excluded, kind="examples")] if excluded else []),
-        Terms(facts),
-    ]
+    lines = [(rows, Part(reason, "path"), Part(why, "muted")) for reason, rows, why, _ in excluded]
+    on_page: list[Block] = [Terms(facts)]
+    in_text: list[Block] = [Section("facts", "", on_page, indent=0)]
+    if excluded:
+        on_page = [Table(["Excluded", "#Rows", "Reason", "What to do"], excluded, kind="examples"), *on_page]
+        in_text = [Section("excluded", "Excluded rows", [Table(["#", "", ""], lines)], indent=0), *in_text]
     more: list[Block] = []
     if summary.strata:
         strata = [(s.stratum or "(none)", f"{s.calls:,}", f"{s.sampled:,}") for s in summary.strata]
-        more.append(Section("strata", "Strata", [Table(["Stratum", "#Calls", "#Sampled"], strata, kind="metrics")]))
+        table = Table(["Stratum", "#Calls", "#Sampled"], strata, kind="metrics", in_text=STRATA_SHOWN)
+        more.append(Section("strata", "Strata", [table]))
     if summary.issues and alone:
         rows: list[list[Words | Cell]] = [
-            [Part(code, f"tag {RULES[code].severity}"), RULES[code].name, f"{count:,}"]
+            [Part(code, f"tag {RULES[code].severity}"), RULES[code].name, str(RULES[code].severity), f"{count:,}"]
             for code, count in summary.issues.items()
         ]
-        table = Table(["Code", "Name", "#Issues"], rows, kind="examples")
+        table = Table(["Code", "Name", "Severity", "#Issues"], rows, kind="examples")
         more.append(Section("issues", "Validation issues", [table], short="Issues"))
     first = ("", summary.records, "logged" if summary.records == summary.logged else "records")
     removed = [(", ".join(f"− {gone.rows:,} {gone.reason}" for gone in s.removed), s) for s in _steps(summary)]
     levels = [first, *((text, step.left, step.name) for text, step in removed)]
     most = max(summary.records, 1)
     funnel = Funnel([(gone, round(100 * left / most, 2), f"{left:,}", name) for gone, left, name in levels])
-    on_page = [funnel, Fold("Excluded rows, labels and sample", details), *more]
     return View(
         title=f"{where or 'table'}: " + (f"{summary.rows:,} rows of {summary.logged:,} logged" if alone else line),
         about=[Only("html", [Line(where, "muted")])] if where else [],
@@ -306,7 +306,11 @@ def funnel_view(
             )
             if words and rows > 0
         ],
-        blocks=[Only("text", list(_in_text(summary, facts))), Only("html", on_page)],
+        blocks=[
+            Only("html", [funnel, Fold("Excluded rows, labels and sample", on_page)]),
+            Only("text", in_text),
+            *more,
+        ],
         kind="build",
     )
 
@@ -344,25 +348,6 @@ def funnel_numbers(summary: BuildSummary) -> dict[str, Any]:
 def _steps(summary: BuildSummary) -> list[FunnelStep]:
     """The steps that took rows away; if there are none, the last."""
     return [step for step in summary.steps if step.removed] or [summary.steps[-1]]
-
-
-def _in_text(summary: BuildSummary, facts: list[tuple[str, str]]) -> Iterator[Block]:
-    """The excluded rows, then everything else as terms."""
-    if summary.excluded:
-        rows = [
-            (f"{rows:,}", Part(reason, "path"), Part(REASONS[reason].sentence, "muted"))
-            for reason, rows in summary.excluded.items()
-        ]
-        yield Section("excluded", "Excluded rows", [Table(["#", "", ""], rows)], indent=0)
-    terms = [
-        *facts,
-        *(("Stratum", f"{s.stratum or '(none)'}: {s.sampled:,} of {s.calls:,}") for s in summary.strata[:STRATA_SHOWN]),
-    ]
-    if len(summary.strata) > STRATA_SHOWN:
-        terms.append(("", f"… and {len(summary.strata) - STRATA_SHOWN} more strata"))
-    for code, count in summary.issues.items():
-        terms.append((code, f"{RULES[code].name} ({RULES[code].severity}) on {count:,}"))
-    yield Section("facts", "", [Terms(terms)], indent=0)
 
 
 def _facts(summary: BuildSummary) -> Iterator[tuple[str, str]]:
@@ -421,19 +406,17 @@ STRATA_KEPT = 100
 
 def summarized(
     plan: BuildPlan,
+    hook: Hook | None,
+    decided: Mapping[str, Any],
+    counts: Mapping[str, Mapping[str, int]],
     *,
     records: int,
-    reasons: Mapping[str, int],
-    tallies: Mapping[str, int],
-    strata: Iterable[Sequence[Any]],
-    labels: Mapping[str, int],
-    redacted: Mapping[str, int],
-    codes: Mapping[str, int],
-    hook: Hook | None,
     **more: Any,
 ) -> BuildSummary:
-    """The summary of a build. `reasons` are the excluded rows by reason, `codes` the issues of the rows (and of those
-    that are excluded as invalid) by code; `tallies` and `strata` (largest first) are the tables of the decisions."""
+    """The summary of a build. `decided` are the small results of the decisions (RESULTS), `counts` what was counted of
+    the finished rows: the excluded ones by reason, and the issues of the rows and of those that are invalid."""
+    reasons, existing = counts["reason"], counts["existing"]
+    tallies = {**dict.fromkeys(("given", "latest", "attached", "unknown"), 0), **dict(decided["feedback"])}
     left, steps = records, list[FunnelStep]()
     for name, of_step in FUNNEL_STEPS:
         if name != "new" or plan.extends:  # calls are new to a dataset that is extended
@@ -442,10 +425,13 @@ def summarized(
             steps.append(FunnelStep(name, left, removed))
     assert reasons.keys() <= REASONS.keys(), set(reasons) - REASONS.keys()
     elsewhere = tallies["latest"] - tallies["attached"] - tallies["unknown"]
-    issues = {**codes, UNKNOWN_REQUEST.code: tallies["unknown"]}  # of the rows, and of feedback on none of them
+    issues = {
+        **counts["codes"],
+        UNKNOWN_REQUEST.code: tallies["unknown"],
+    }  # of the rows, and of feedback on none of them
     redaction, notes = "hook" if hook else plan.redact, list[str]()
     redactor = redactor_of(plan, hook)
-    drawn = [Stratum(*line) for line in islice(strata, STRATA_KEPT)] if plan.stratified else []
+    drawn = [Stratum(*line) for line in islice(decided["strata"], STRATA_KEPT)] if plan.stratified else []
     if redactor is not None:
         drawn = [replace(stratum, stratum=redactor.cell(stratum.stratum)) for stratum in drawn]
     if plan.extends and redaction and plan.by_question:
@@ -459,8 +445,10 @@ def summarized(
         steps=tuple(steps),
         rows=steps[-1].left,
         feedback={**tallies, "elsewhere": max(elsewhere, 0)},
-        labels=dict(sorted(labels.items())),
-        redacted=dict(sorted(redacted.items())),
+        conflicts=dict(decided["conflicts"]),
+        existing={"rows": 0, "updated": 0, **dict(sorted(existing.items()))} if plan.extends else {},
+        labels=dict(sorted(counts["labels"].items())),
+        redacted=dict(sorted(counts["redacted"].items())),
         strata=tuple(drawn),
         issues={code: count for code, count in sorted(issues.items()) if count},
         sample=plan.sample,
@@ -470,13 +458,3 @@ def summarized(
         redacted_by=("patterns", *(_PACKAGES[name] for name in plan.redact_with)) if redaction == DEFAULT else (),
         **more,
     )
-
-
-def existing_counts(rows: int, updates: Iterable[pa.RecordBatch]) -> dict[str, int]:
-    """What there is to count of a dataset that is extended, from its changed labels (UPDATES)."""
-    found, updated = Counter[str](), set[Any]()
-    for batch in updates:
-        ids, columns, after = (batch.column(i).to_pylist() for i in (0, 1, 3))
-        updated.update(ids)
-        found.update(name if new is not None else "withdrawn" for name, new in zip(columns, after, strict=True))
-    return {"rows": rows, "updated": len(updated), **dict(sorted(found.items()))}

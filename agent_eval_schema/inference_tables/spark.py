@@ -16,8 +16,8 @@ from __future__ import annotations
 
 import re
 import time
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +30,7 @@ from agent_eval_schema.cells.arrow import filtered, pack, unpack
 from agent_eval_schema.cells.notes import free
 from agent_eval_schema.cells.sizes import one_batch
 from agent_eval_schema.errors import EvalSetError
-from agent_eval_schema.inference_tables.build_summary import STRATA_KEPT, BuildSummary, existing_counts, summarized
+from agent_eval_schema.inference_tables.build_summary import STRATA_KEPT, BuildSummary, summarized
 from agent_eval_schema.inference_tables.decide.sql import (
     CALL_TABLE,
     DEDUPED,
@@ -106,7 +106,7 @@ class SparkDecisions:
     def __init__(
         self, lines: DataFrame, plan: BuildPlan, label_lines: DataFrame | None, traces: DataFrame | None, start: float
     ) -> None:
-        self._kept: list[DataFrame] = []
+        self._plan, self._kept = plan, list["DataFrame"]()
         self._lines = self._keep(lines, on_disk=True)
         calls = "COUNT(CASE WHEN part >= 0 AND (record IS NULL OR record = 0) THEN 1 END)"
         counts = ("COUNT(CASE WHEN part >= 0 THEN 1 END)", calls, "COUNT(CASE WHEN part < 0 THEN 1 END)")
@@ -151,20 +151,13 @@ class SparkDecisions:
             decisions = broadcast(decisions)
         return self._lines.join(decisions, ["part", "place"], "left").select(DECISIONS, PACKED)
 
-    def tallies(self) -> dict[str, int]:
-        if not self._rated:
-            return dict.fromkeys(("given", "latest", "attached", "unknown"), 0)
-        return dict(self._results(RESULTS["feedback"]))
-
-    def strata(self, most: int) -> list[tuple[Any, ...]]:
-        """The largest strata: their calls, and how many were drawn."""
-        return self._results(f"{RESULTS['strata']} LIMIT {most}")
-
-    def conflicts(self) -> dict[str, int]:
-        return dict(self._results(RESULTS["conflicts"]))
-
-    def _results(self, select: str) -> list[tuple[Any, ...]]:
-        return [tuple(row) for row in self._select(select).collect()]
+    def results(self, reasons: Collection[str]) -> dict[str, list[tuple[Any, ...]]]:
+        """The small results, as far as there is something in them: each costs a query. `reasons` are those of excluded
+        rows."""
+        has = {"feedback": self._rated, "strata": self._plan.stratified, "conflicts": bool(DEDUPED & {*reasons})}
+        queries = {name: f"{select} LIMIT {STRATA_KEPT}" for name, select in RESULTS.items() if has.get(name)}
+        found = {name: [tuple(row) for row in self._select(select).collect()] for name, select in queries.items()}
+        return {name: found.get(name, []) for name in has}
 
     def close(self) -> None:
         for kept in self._kept:
@@ -242,8 +235,6 @@ BUILT = pa.schema(
     ]
 )
 """The result of a batch: packed, and counted."""
-
-COUNTED = ("kept", "existing", "joined", "reason", "labels", "redacted", "codes")
 
 
 def _numbered_batches(
@@ -324,8 +315,7 @@ def _built(
         entries = pc.if_else(pc.equal(sizes, 0), pa.scalar(None, FEEDBACK_LISTS), lists.cast(FEEDBACK_LISTS))
     if is_existing(rows):
         found = split_by_validity(finish_existing(rows.append_column("entries", entries), plan, hook), plan, True)
-        counts = {"existing": existing_counts(rows.num_rows, [found.updates])}
-        return {**_packed(found.rows, counts, schema), "updates": pack(found.updates, "lz4")}
+        return {**_packed(found.rows, found.counts, schema), "updates": pack(found.updates, "lz4")}
     reasons = decisions.field("reason")
     stays = np.asarray(reasons.is_null())
     # the converted rows with their feedback and the traces that were joined
@@ -390,26 +380,18 @@ class SparkBuild(EvalSetBuild["DataFrame"]):
     def _summarize(self) -> BuildSummary:
         start = time.perf_counter()
         run, counted = self._counted
-        # in the order of the embedded engine
-        first = {name: counted["existing"][name] for name in ("rows", "updated")}
-        existing = {**first, **dict(sorted(counted["existing"].items())), **first} if self._plan.extends else {}
+        counted["codes"] += Counter(run.builder.counts)
         return summarized(
             self._plan,
+            self._hook,
+            self._decided.results(counted["reason"]),
+            counted,
             logged=self._decided.logged,
             records=self._decided.records,
-            reasons=counted["reason"],
-            tallies=self._decided.tallies(),
-            strata=self._decided.strata(STRATA_KEPT) if self._plan.stratified else (),
-            conflicts=self._decided.conflicts() if DEDUPED & counted["reason"].keys() else {},
-            labels=counted["labels"],
-            redacted=counted["redacted"],
-            codes=Counter(run.builder.counts) + counted["codes"],
             traces_joined=counted["joined"].total(),
-            existing=existing,
             table=None,
             format=self._plan.family,
             format_reason=self._reason,
-            hook=self._hook,
             engine="spark",
             seconds=self._decided.seconds + time.perf_counter() - start,
         )
@@ -418,7 +400,7 @@ class SparkBuild(EvalSetBuild["DataFrame"]):
     def _counted(self) -> tuple[CheckedRun, dict[str, Counter[str]]]:
         """The result of each batch for the driver: the validation results of the rows, and the counts."""
         run = new_run(self._plan)
-        counts = {what: Counter[str]() for what in COUNTED}
+        counts = defaultdict[str, Counter[str]](Counter)
         batches = self._built.where("verdicts IS NOT NULL").select("verdicts", "counts")
         for verdicts, counted in batches.toLocalIterator(prefetchPartitions=True):
             run.add(unpack(verdicts))

@@ -165,7 +165,11 @@ def split_by_validity(finished: pa.RecordBatch, plan: BuildPlan, existing: bool)
     ids = finished.column(len(VERDICT) + COLUMNS.index("request_id")).take(pc.list_parent_indices(lists))
     updates = pa.RecordBatch.from_arrays([ids, *lists.flatten().flatten()], schema=UPDATES)
     if existing:
-        return FinishedRows(finished, EXCLUDED.empty_table(), updates, {})
+        rows_of_updates, columns_of_updates, _, after = (column.to_pylist() for column in updates.columns)
+        pairs = zip(columns_of_updates, after, strict=True)
+        changed = Counter(name if new is not None else "withdrawn" for name, new in pairs)
+        first = Counter(rows=finished.num_rows, updated=len({*rows_of_updates}))
+        return FinishedRows(finished, EXCLUDED.empty_table(), updates, {"existing": first + changed})
     valid = np.asarray(verdict(finished, "valid")).astype(bool) | ("invalid" in plan.kept)
     good, bad = filtered(finished, valid), filtered(finished, ~valid)
     rows = _evaluation_rows(bad)
@@ -177,6 +181,7 @@ def split_by_validity(finished: pa.RecordBatch, plan: BuildPlan, existing: bool)
         replaced.update(dict(pairs))
     counts = {
         "kept": Counter({"": good.num_rows}),
+        "reason": Counter({"invalid": bad.num_rows} if bad.num_rows else ()),
         "labels": _counted(_tally(good, "labels").flatten()),
         "redacted": replaced,
         "codes": _counted(verdict(bad, "issues").flatten().field("code")),
