@@ -26,7 +26,7 @@ from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.io.arrow import fitted
 from agent_eval_schema.io.records import batch_of_rows
 from agent_eval_schema.io.source import Source
-from agent_eval_schema.io.spark import Stream, ddl, in_python, require_new, write_table
+from agent_eval_schema.io.spark import Stream, in_python, require_new, spark_schema, write_table
 from agent_eval_schema.issues import Issue
 from agent_eval_schema.render.blocks import Block, Table, View
 from agent_eval_schema.render.document import json_text, versioned
@@ -80,10 +80,10 @@ def convert_frame(source: Source, target: str, on_invalid: OnInvalid = "drop") -
         raise InvalidEvalSetError(report, refused_rows(refused, first) if report.ok else "")
     if overall := list(work.losses.flush()):  # of columns as a whole
         cells = [tuple(_cells(issue).values()) for issue in overall]
-        losses = losses.unionByName(source.data.sparkSession.createDataFrame(cells, ddl(LOSS)))
+        losses = losses.unionByName(source.data.sparkSession.createDataFrame(cells, spark_schema(LOSS)))
     if any(find_format(target).one_kind) and choice.kind is None:
         after = masks.groupBy("after").sum("rows").toDF("after", "counted").coalesce(1)
-        losses = losses.unionByName(in_python(after, partial(_mixed, target), ddl(LOSS)))
+        losses = losses.unionByName(in_python(after, partial(_mixed, target), spark_schema(LOSS)))
     return SparkConversion(
         checked.frame(partial(_written, choice, schema), schema),
         LossLog(),

@@ -72,12 +72,11 @@ from agent_eval_schema.inference_tables.side_tables import (
 from agent_eval_schema.inference_tables.stages import convert_logged
 from agent_eval_schema.io.spark import (
     Stream,
-    ddl,
-    ddl_of,
     in_python,
     named,
     naming_missing_packages,
     persisted,
+    spark_schema,
     spark_source,
     unpersist,
     with_places,
@@ -141,8 +140,10 @@ class SparkDecisions:
         from pyspark.sql.functions import broadcast
 
         traced = "traces" in self._tables
+        # rather than null: see `lists_filled`
+        empty = f"CAST(array() AS {spark_schema(CALL_LINE)['feedback'].dataType.simpleString()})"
         by_batch = _BY_BATCH.format(
-            entries=f"COALESCE(l.entries, {_NO_ENTRIES})" if self._rated else _NO_ENTRIES,
+            entries=f"COALESCE(l.entries, {empty})" if self._rated else empty,
             trace="j.trace" if traced else "CAST(NULL AS STRING)",
             more=(_ENTRIES if self._rated else "") + (_TRACES if traced else ""),
         )
@@ -184,7 +185,7 @@ def _alike(questions: DataFrame, threshold: float | None) -> DataFrame:
     """The table of the questions that are alike: their hashes, some hundred bytes each, are compared on the driver."""
     found = near_table(pa.Table.from_batches(spark_source(questions).batches()), threshold)
     rows = list(zip(*(column.to_pylist() for column in found.columns), strict=True))
-    return questions.sparkSession.createDataFrame(rows, ddl(NEAR_TABLE))
+    return questions.sparkSession.createDataFrame(rows, spark_schema(NEAR_TABLE))
 
 
 def _mentions(select: str, name: str) -> bool:
@@ -202,8 +203,6 @@ _BY_BATCH = f"""
     FROM decisions d {{more}}
     GROUP BY d.part
 """
-_NO_ENTRIES = f"CAST(array() AS {ddl_of(FEEDBACK_LISTS)})"
-"""Rather than null: see `lists_filled`."""
 _ENTRIES = f"""
     LEFT JOIN (
         SELECT part, place, transform(sort_array(collect_list(struct({_FIELDS}))), e -> struct({_BACK})) AS entries
@@ -364,7 +363,7 @@ class SparkBuild(EvalSetBuild["DataFrame"]):
         self._built = with_short_plan(self._kept)
 
     def _frame(self, name: Table) -> DataFrame:
-        return self._built.select(name).mapInArrow(unpacked_batches, ddl(self._schemas[name]))
+        return self._built.select(name).mapInArrow(unpacked_batches, spark_schema(self._schemas[name]))
 
     def _batches(self, name: Table) -> Iterator[pa.RecordBatch]:
         return iter(spark_source(self._frame(name)).batches())
@@ -477,13 +476,13 @@ def build_set_on_spark(df: DataFrame, options: BuildOptions) -> SparkBuild:
         first = existing_rows(next(spark_source(existing).batches()), plan)
         schema = pa.schema([*ROWS, *own_fields(first.rows.schema)])
         lines = lines.unionByName(
-            in_python(with_places(existing), partial(existing_batches, plan, existing.columns), ddl(CALL_LINE))
+            in_python(with_places(existing), partial(existing_batches, plan, existing.columns), spark_schema(CALL_LINE))
         )
     label_lines = None if labels is None else _lines(labels, label_plan(options))
     if traces is not None:
-        traces = in_python(with_places(traces), partial(trace_batches, traces.columns), ddl(TRACE_TABLE))
+        traces = in_python(with_places(traces), partial(trace_batches, traces.columns), spark_schema(TRACE_TABLE))
     decided = SparkDecisions(lines, plan, label_lines, traces, start)
-    built = decided.lines().mapInArrow(partial(build_batches, plan, options.hook, schema), ddl(BUILT))
+    built = decided.lines().mapInArrow(partial(build_batches, plan, options.hook, schema), spark_schema(BUILT))
     return SparkBuild(plan, reason, decided, built, options.hook, schema)
 
 
@@ -494,4 +493,4 @@ def _lines(df: DataFrame, plan: BuildPlan) -> DataFrame:
     wanted = expr(plan.where).cast("boolean") if plan.where else lit(True)
     stratum = expr(plan.stratum_sql).cast("string") if plan.stratum_sql else lit(None).cast("string")
     raw = with_places(df.select("*", wanted.alias(WANTED), stratum.alias(STRATUM)))
-    return in_python(raw, partial(convert_batches, plan, df.columns), ddl(CALL_LINE))
+    return in_python(raw, partial(convert_batches, plan, df.columns), spark_schema(CALL_LINE))

@@ -32,6 +32,7 @@ from agent_eval_schema.text.privacy import first_line
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
 
 Stream = Iterator[pa.RecordBatch]
@@ -273,39 +274,11 @@ def _taken(bits: np.ndarray[Any, Any], starts: np.ndarray[Any, Any], batches: St
 
 
 # --- types
-def ddl_of(kind: pa.DataType) -> str:
-    """An Arrow type as Spark's DDL writes it."""
-    if pa.types.is_map(kind):
-        return f"map<{ddl_of(kind.key_type)},{ddl_of(kind.item_type)}>"
-    if pa.types.is_list(kind):
-        return f"array<{ddl_of(kind.value_type)}>"
-    if pa.types.is_struct(kind):
-        return f"struct<{','.join(f'{backticked(f.name)}:{ddl_of(f.type)}' for f in kind)}>"
-    if pa.types.is_decimal(kind):
-        return f"decimal({kind.precision},{kind.scale})"
-    return _DDL[kind]
+def spark_schema(schema: pa.Schema) -> StructType:
+    """The columns of an Arrow schema in Spark's types."""
+    from pyspark.sql.pandas.types import from_arrow_schema
 
-
-_DDL = {
-    pa.string(): "string",
-    pa.bool_(): "boolean",
-    pa.null(): "void",
-    pa.int8(): "tinyint",
-    pa.int16(): "smallint",
-    pa.int32(): "int",
-    pa.int64(): "bigint",
-    pa.float32(): "float",
-    pa.float64(): "double",
-    pa.binary(): "binary",
-    pa.date32(): "date",
-    pa.timestamp("us", "UTC"): "timestamp",
-    pa.timestamp("us"): "timestamp_ntz",
-    pa.duration("us"): "interval day to second",
-}
-
-
-def ddl(schema: pa.Schema) -> str:
-    return ", ".join(f"{backticked(f.name)} {ddl_of(f.type)}" for f in schema)
+    return from_arrow_schema(pa.schema([f.remove_metadata() for f in schema]), True)
 
 
 def backticked(name: str) -> str:

@@ -14,7 +14,7 @@ from agent_eval_schema.formats.column_names import ColumnNames
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.formats.otel_traces import are_spans
 from agent_eval_schema.formats.registry import InputFormat
-from agent_eval_schema.io.spark import backticked, ddl_of, spark_source
+from agent_eval_schema.io.spark import backticked, spark_schema, spark_source
 from agent_eval_schema.rules import RULES, words
 from agent_eval_schema.rules.dataset import MIXED_KINDS
 from agent_eval_schema.text.choices import require_bool
@@ -124,7 +124,8 @@ def spark_validate(
     fields = [
         f"{backticked(f.name)} {f.dataType.simpleString()}" for n in kept for f in df.schema.fields if f.name == n
     ]
-    schema = ", ".join([*fields, f"{VALID} boolean", f"{ISSUES} {ddl_of(pa.list_(ISSUE))}"])
+    issues = spark_schema(pa.schema([(ISSUES, pa.list_(ISSUE))]))[ISSUES].dataType.simpleString()
+    schema = ", ".join([*fields, f"{VALID} boolean", f"{ISSUES} {issues}"])
     checked = CheckedFrame(df, source, plan)
     return checked.frame(partial(_verdicts, plan, kept, checked.fewer), schema)
 

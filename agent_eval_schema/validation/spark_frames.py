@@ -34,11 +34,11 @@ from agent_eval_schema.io.source import Source
 from agent_eval_schema.io.spark import (
     PLACE_BITS,
     Stream,
-    ddl,
     in_python,
     named,
     naming_missing_packages,
     persisted,
+    spark_schema,
     unpersist,
     with_places,
     with_short_plan,
@@ -227,7 +227,9 @@ class CheckedFrame:
         self._rows = with_places(df)
         reader = Reader(tuple(df.columns), source.reading.columns, change)
         self.counts: Counter[str] = Counter()
-        persisted_index = persisted(in_python(self._rows, partial(_index, plan, reader), ddl(INDEX)), on_disk=True)
+        persisted_index = persisted(
+            in_python(self._rows, partial(_index, plan, reader), spark_schema(INDEX)), on_disk=True
+        )
         try:
             with naming_missing_packages():
                 index = with_short_plan(persisted_index)
@@ -309,7 +311,7 @@ class CheckedFrame:
 
     def frame(self, work: Callable[[Part], pa.Table], schema: pa.Schema | str) -> DataFrame:
         """The results of `work`, which have this schema (or Spark's words for it), as a lazy DataFrame."""
-        schema = ddl(schema) if isinstance(schema, pa.Schema) else schema
+        schema = spark_schema(schema) if isinstance(schema, pa.Schema) else schema
         return in_python(self._rows, partial(_results, self._reader, work), schema)
 
     def normalized(self, on_invalid: str) -> DataFrame:
