@@ -32,16 +32,16 @@ from agent_eval_schema.cells.sizes import one_batch
 from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.inference_tables.build_summary import STRATA_KEPT, BuildSummary, summarized
 from agent_eval_schema.inference_tables.decide.sql import (
+    BESIDE_SQL,
     CALL_TABLE,
     DEDUPED,
     ENTRY,
     JOINED_TRACES,
     NEAR_STEP,
-    NEAR_TABLE,
+    QUOTA_STEP,
     RESULTS,
     TRACE_TABLE,
     call_columns,
-    near_table,
     steps_of,
 )
 from agent_eval_schema.inference_tables.finish.finish import (
@@ -127,12 +127,12 @@ class SparkDecisions:
             *(("questions",) if self._rated or plan.near is not None else ()),
             *((NEAR_STEP,) if plan.near is not None else ()),
             *(("latest", "rated") if self._rated else ()),
-            *(("candidates", "chosen") if plan.sample is not None else ()),
+            *(("candidates", *{QUOTA_STEP}.intersection(self._steps), "chosen") if plan.sample is not None else ()),
             *(("decisions",) if traces is not None else ()),
         ]
         for name in again:
             found = self._select(self._steps.pop(name))
-            self._tables[name] = self._keep(_alike(found, plan.near) if name == NEAR_STEP else found)
+            self._tables[name] = self._keep(_beside_sql(found, name, plan) if name in BESIDE_SQL else found)
         self.seconds = time.perf_counter() - start
 
     def lines(self) -> DataFrame:
@@ -181,11 +181,11 @@ class SparkDecisions:
         return self._lines.sparkSession.sql(f"WITH {', '.join([*sources, *steps])} {select}", **tables)
 
 
-def _alike(questions: DataFrame, threshold: float | None) -> DataFrame:
-    """The table of the questions that are alike: their hashes, some hundred bytes each, are compared on the driver."""
-    found = near_table(pa.Table.from_batches(spark_source(questions).batches()), threshold)
-    rows = list(zip(*(column.to_pylist() for column in found.columns), strict=True))
-    return questions.sparkSession.createDataFrame(rows, spark_schema(NEAR_TABLE))
+def _beside_sql(found: DataFrame, name: str, plan: BuildPlan) -> DataFrame:
+    """A table that is computed on the driver: of hashes, some hundred bytes per question, or of numbers of strata."""
+    made = BESIDE_SQL[name](pa.Table.from_batches(spark_source(found).batches()), plan)
+    rows = list(zip(*(column.to_pylist() for column in made.columns), strict=True))
+    return found.sparkSession.createDataFrame(rows, spark_schema(made.schema))
 
 
 def _mentions(select: str, name: str) -> bool:

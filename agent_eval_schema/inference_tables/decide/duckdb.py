@@ -23,12 +23,11 @@ from agent_eval_schema.cells.batch import is_json_column
 from agent_eval_schema.cells.notes import is_hidden
 from agent_eval_schema.errors import EvalSetError, import_extra
 from agent_eval_schema.inference_tables.decide.sql import (
+    BESIDE_SQL,
     DECISION_TABLES,
     ENTRY,
     JOINED_TRACES,
-    NEAR_STEP,
     RESULTS,
-    near_table,
     steps_of,
 )
 from agent_eval_schema.inference_tables.plan import BuildPlan
@@ -77,9 +76,8 @@ def decide(
                 rows = f"SELECT * FROM read_parquet([{', '.join(map(_literal, files))}])"
                 connection.execute(f"CREATE VIEW {name} AS {rows if files else f'SELECT {columns} WHERE FALSE'}")
             for name, select in steps_of(plan, existing).items():
-                if name == NEAR_STEP:
-                    questions = connection.sql(select).to_arrow_table()
-                    connection.register(NEAR_STEP, near_table(questions, plan.near))
+                if name in BESIDE_SQL:
+                    connection.register(name, BESIDE_SQL[name](connection.sql(select).to_arrow_table(), plan))
                 else:
                     connection.execute(f"CREATE TEMP TABLE {name} AS {select}")
             _copy(connection, _IN_ORDER, decided)

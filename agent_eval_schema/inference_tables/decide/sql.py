@@ -6,7 +6,7 @@
                                                 │
     STEPS     named SELECTs, each of which reads the ones before it; an engine makes a table or a view of each
                                                 │
-    near_groups  (part, place, alike): computed beside SQL, of the questions that NEAR_STEP selects
+    near_groups  (part, place, alike), quotas (stratum, quota): computed beside SQL (BESIDE_SQL)
     decisions    (part, place, content_hash, reason): a line a converted row; the reason is null if the row stays
     attached     (part, place, then the fields of an entry): the latest feedback of the rows that stay
     tallies      (what, rows): how many entries there were, and what became of them
@@ -17,6 +17,8 @@
 below 0 is of the dataset that is extended: its rows stay, come first and are no calls. It is standard SQL only:
 windows, joins, signed 64-bit integers, no names that need quotes.
 """
+
+from collections.abc import Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -126,7 +128,7 @@ _LATEST = "time DESC NULLS LAST, request_id ASC NULLS LAST, content_hash ASC, pa
 
 
 NEAR_STEP = "near_groups"
-"""The step whose rows an engine fetches and turns into a table (part, place, alike): `near_groups`."""
+"""The step whose rows become a table (part, place, alike)."""
 
 
 # --- feedback
@@ -183,7 +185,7 @@ def _drawn(plan: BuildPlan, existing: int) -> dict[str, str]:
     if sample is None:
         return {"chosen": "SELECT part, place, stratum FROM candidates"}
     if plan.stratified and not plan.balanced:
-        return _shared(sample, plan.extends)
+        return _shared(plan.extends)
     columns = "part, place, stratum"
     if isinstance(sample, float):
         low = f"sample_hash < CAST('{below(sample)}' AS BIGINT)"
@@ -206,56 +208,15 @@ def below(fraction: float) -> int:
     return LOWEST + int(fraction * RANGE)
 
 
-def _shared(sample: int | float, extends: bool) -> dict[str, str]:
-    """Each stratum gets the whole part of its share; the rows that are left go to the largest remainders, one each. Of
-    a dataset that is extended each gets what it lacks of its share, or its part of that, if others have more."""
-    wanted = (
-        f"CAST(ROUND(CAST('{sample!r}' AS DOUBLE) * SUM(size)) AS BIGINT)"
-        if isinstance(sample, float)
-        else f"LEAST(CAST({sample} AS BIGINT), CAST(SUM(size) AS BIGINT))"
-    )
+def _shared(extends: bool) -> dict[str, str]:
+    """Each stratum gets its share, which is computed beside SQL: `quota_table`."""
     existing = "CAST(SUM(CASE WHEN part < 0 THEN 1 ELSE 0 END) AS BIGINT)"
-    steps = {
-        "sizes": f"SELECT stratum, COUNT(*) AS size, {existing} AS existing FROM candidates GROUP BY stratum",
-        "demand": f"SELECT {wanted} AS wanted, CAST(SUM(size) AS BIGINT) AS total FROM sizes",
-        **_quotas("", "sizes"),
-    }
-    if extends:
-        lacks = "CASE WHEN q.quota > s.existing THEN q.quota - s.existing ELSE 0 END"
-        more = "(SELECT MAX(wanted) FROM demand) - (SELECT SUM(existing) FROM sizes)"
-        steps |= {
-            "gaps": f"SELECT s.stratum, {lacks} AS size FROM sizes s JOIN quotas q ON s.stratum = q.stratum",
-            "gap_demand": f"""
-                SELECT CAST(GREATEST(LEAST({more}, SUM(size)), 0) AS BIGINT) AS wanted,
-                       NULLIF(CAST(SUM(size) AS BIGINT), 0) AS total FROM gaps
-            """,
-            **_quotas("gap_", "gaps"),
-        }
     number = f"ROW_NUMBER() OVER (PARTITION BY stratum ORDER BY {_HASHES})"
-    drawn = f"""
-        SELECT r.part, r.place, r.stratum
-        FROM ranked r JOIN {"gap_quotas" if extends else "quotas"} q ON r.stratum = q.stratum WHERE r.nth <= q.quota
-    """
-    ranked = f"SELECT part, place, stratum, {number} AS nth FROM candidates WHERE part >= 0"
-    return {**steps, "ranked": ranked, "chosen": _with_existing(drawn, extends)}
-
-
-def _quotas(kind: str, sizes: str) -> dict[str, str]:
-    """The rows of each stratum, of the `wanted` ones of <kind>demand."""
+    drawn = "SELECT r.part, r.place, r.stratum FROM ranked r JOIN quotas q ON r.stratum = q.stratum"
     return {
-        f"{kind}shares": f"""
-            SELECT s.stratum, d.wanted,
-                   CAST(ROUND((d.wanted * s.size - MOD(d.wanted * s.size, d.total)) / d.total) AS BIGINT) AS whole,
-                   MOD(d.wanted * s.size, d.total) AS remainder
-            FROM {sizes} s CROSS JOIN {kind}demand d
-        """,
-        f"{kind}quotas": f"""
-            SELECT stratum,
-                   whole + CASE
-                       WHEN ROW_NUMBER() OVER (ORDER BY remainder DESC, stratum ASC) <= wanted - SUM(whole) OVER ()
-                       THEN 1 ELSE 0 END AS quota
-            FROM {kind}shares
-        """,
+        QUOTA_STEP: f"SELECT stratum, COUNT(*) AS size, {existing} AS existing FROM candidates GROUP BY stratum",
+        "ranked": f"SELECT part, place, stratum, {number} AS nth FROM candidates WHERE part >= 0",
+        "chosen": _with_existing(f"{drawn} WHERE r.nth <= q.quota", extends),
     }
 
 
@@ -389,15 +350,44 @@ DECISION_TABLES = {"calls": CALL_TABLE, "entries": ENTRY_TABLE, "traces": TRACE_
 NEAR_TABLE = pa.schema([*_WHERE, ("alike", pa.int64())])
 
 
-def near_table(questions: pa.Table, threshold: float | None) -> pa.Table:
+def near_table(questions: pa.Table, plan: BuildPlan) -> pa.Table:
     """The table `near_groups`: which of the questions (part, place, question_hash, shingles) are alike."""
     cells = questions.column("shingles").combine_chunks()
     cells = cells.chunk(0) if isinstance(cells, pa.ChunkedArray) and cells.num_chunks else cells
     flat = np.frombuffer(b"".join(cells.to_pylist()), np.uint32)
     ends = bounds(np.asarray(pc.binary_length(cells)).astype(np.int64) // flat.itemsize)
     exact = np.asarray(pc.fill_null(questions.column("question_hash"), 0)).astype(np.int64).view(np.uint64)
-    _, alike = repeats(exact, exact != 0, flat, ends, NEAR if threshold is None else threshold)
+    _, alike = repeats(exact, exact != 0, flat, ends, NEAR if plan.near is None else plan.near)
     return pa.table([questions.column("part"), questions.column("place"), pa.array(alike)], schema=NEAR_TABLE)
+
+
+QUOTA_STEP = "quotas"
+"""The step whose rows become a table (stratum, quota): those of each stratum that are drawn."""
+
+
+def quota_table(strata: pa.Table, plan: BuildPlan) -> pa.Table:
+    """The rows of each stratum (stratum, size, existing) that are drawn. Of a dataset that is extended each gets what
+    it lacks of its share, or its part of that, if others have more."""
+    names, counts, existing = (column.to_pylist() for column in strata.columns)
+    total, sample = sum(counts), plan.sample or 0
+    wanted = int(sample * total + 0.5) if isinstance(sample, float) else min(sample, total)
+    quotas = _shares(wanted, dict(zip(names, counts, strict=True)))
+    if plan.extends:
+        gaps = {name: max(quotas[name] - size, 0) for name, size in zip(names, existing, strict=True)}
+        quotas = _shares(max(min(wanted - sum(existing), sum(gaps.values())), 0), gaps)
+    return pa.table({"stratum": pa.array(quotas, pa.string()), "quota": pa.array(quotas.values(), pa.int64())})
+
+
+def _shares(wanted: int, sizes: Mapping[str, int]) -> dict[str, int]:
+    """The whole part of the share of each; what is left goes to the largest remainders, one each."""
+    shares = {name: divmod(wanted * size, sum(sizes.values()) or 1) for name, size in sizes.items()}
+    left = wanted - sum(whole for whole, _ in shares.values())
+    largest = {*sorted(shares, key=lambda name: (-shares[name][1], name))[:left]}
+    return {name: whole + (name in largest) for name, (whole, _) in shares.items()}
+
+
+BESIDE_SQL = {NEAR_STEP: near_table, QUOTA_STEP: quota_table}
+"""The steps whose rows an engine fetches, and turns into the table of that name."""
 
 
 def call_columns(part: int, rows: pa.RecordBatch, stratum: pa.Array | None) -> dict[str, pa.Array]:
