@@ -20,7 +20,7 @@ from agent_eval_schema.errors import EvalSetError, FormulaWarning
 from agent_eval_schema.io.arrow import as_text, canonical_values
 from agent_eval_schema.io.header import LOOKED_AT, header_at
 from agent_eval_schema.io.jsonl import encode_json
-from agent_eval_schema.io.source import is_full
+from agent_eval_schema.io.source import grouped
 from agent_eval_schema.io.streams import (
     CHUNK,
     DROPPED,
@@ -59,16 +59,7 @@ def csv_chunks(path: str, position: Position | None = None) -> Iterator[tuple[li
     with opened(path, position) as stream:
         records = _records(stream, path)
         header = _header(path, records)
-        rows: list[Record] = []
-        size = 0
-        for record in records:
-            rows.append(record)
-            size += len(record.text)
-            if is_full(len(rows), size):
-                yield header, rows
-                rows, size = [], 0
-        if rows:
-            yield header, rows
+        yield from ((header, rows) for rows in grouped(records, lambda record: len(record.text)))
 
 
 def text_records(text: bytes) -> Iterator[Record]:

@@ -17,7 +17,7 @@ from agent_eval_schema.cells.arrow import deep_texts
 from agent_eval_schema.cells.batch import is_json_column, make_batch
 from agent_eval_schema.cells.notes import Notes
 from agent_eval_schema.io.arrow import canonical_values
-from agent_eval_schema.io.source import is_full
+from agent_eval_schema.io.source import grouped
 from agent_eval_schema.io.streams import CHUNK, DROPPED, Edits, Position, Renames, creating, opened, require_bounded
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules import columns, reading
@@ -164,16 +164,7 @@ _Object = tuple[bytes, str, str]
 
 def cell_batches(objects: Iterable[_Object]) -> Iterator[pa.RecordBatch]:
     """Batches whose cells are the JSON texts of the values of objects."""
-    some, size = list[_Object](), 0
-    for found in objects:
-        some.append(found)
-        size += len(found[0])
-        if is_full(len(some), size):
-            batch = _batch_of(some)
-            some, size = [], 0
-            yield batch
-    if some:
-        yield _batch_of(some)
+    return map(_batch_of, grouped(objects, lambda found: len(found[0])))
 
 
 def _batch_of(objects: Sequence[_Object]) -> pa.RecordBatch:

@@ -23,7 +23,7 @@ from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.io.arrow import fitted
 from agent_eval_schema.io.parts import columns_of_folders, with_constants
 from agent_eval_schema.io.places import files_of
-from agent_eval_schema.io.source import BATCH_BYTES, CUT_BYTES, Share, rows_per_batch
+from agent_eval_schema.io.source import BATCH_BYTES, CUT_BYTES, Share, grouped, rows_per_batch
 from agent_eval_schema.io.streams import CHUNK, Position, too_large, unpacked_limit
 
 if TYPE_CHECKING:
@@ -210,7 +210,8 @@ def write_parquet(path: str, batches: Iterable[pa.RecordBatch], schema: pa.Schem
     # The minimum and maximum of large texts are of no use, and stay in memory until the file is closed.
     narrow = [f.name for f in schema if not is_text(f.type) and not pa.types.is_nested(f.type)]
     with pq.ParquetWriter(path, schema, write_statistics=narrow or False, **_PARQUET) as writer:
-        for table in _in_groups(fitted(batch, schema) for batch in batches):
+        tables = (fitted(batch, schema) for batch in batches)
+        for table in map(pa.concat_tables, grouped(tables, lambda table: table.nbytes, GROUP_BYTES)):
             try:
                 writer.write_table(table)
             except pa.ArrowException:
@@ -236,20 +237,6 @@ def write_tables(path: str, tables: Iterable[pa.Table | pa.RecordBatch], schema:
 GROUP_BYTES = 16 << 20
 """The minimum size of a row group of Parquet. The metadata of a group stays in memory until the file is closed, 25 KB
 of an evaluation dataset: small groups would make memory grow with the file."""
-
-
-def _in_groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """The same rows in tables of that size; none of them is copied for it."""
-    group: list[pa.Table] = []
-    size = 0
-    for table in tables:
-        group.append(table)
-        size += table.nbytes
-        if size >= GROUP_BYTES:
-            yield pa.concat_tables(group)
-            group, size = [], 0
-    if group:
-        yield pa.concat_tables(group)
 
 
 _PARQUET: dict[str, Any] = {"compression": "snappy", "use_dictionary": False}

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, count, islice
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -316,9 +316,20 @@ def schema_of(
     return schema.with_metadata(CANONICAL if source.is_canonical() else None)
 
 
-def is_full(rows: int, size: int) -> bool:
-    """Whether rows of this many bytes are a batch."""
-    return rows >= MAX_BATCH_ROWS or size >= BATCH_BYTES
+T = TypeVar("T")
+
+
+def grouped(rows: Iterable[T], bytes_of: Callable[[T], int], most: int = BATCH_BYTES) -> Iterator[list[T]]:
+    """The rows in lists, each as many as a batch has."""
+    some, size = list[T](), 0
+    for row in rows:
+        some.append(row)
+        size += bytes_of(row)
+        if len(some) >= MAX_BATCH_ROWS or size >= most:
+            yield some
+            some, size = [], 0
+    if some:
+        yield some
 
 
 def rows_per_batch(bytes_per_row: float) -> int:
