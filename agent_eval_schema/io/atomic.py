@@ -70,11 +70,8 @@ def replacing(path: str, read: FileState | None = None) -> Iterator[str]:
         with _sent(path) as temporary:
             yield temporary
         return
-    place, handle = real_path(path), -1
-    temporary = _name_beside(place, compression_of(path))
-    try:
-        remove_leftovers(place)
-        handle = _claimed(temporary)
+    place = real_path(path)
+    with _beside(path, place, compression_of(path)) as temporary:
         try:
             yield temporary
         except Exception as error:  # as happens where a file is not the same each time it is read
@@ -90,16 +87,6 @@ def replacing(path: str, read: FileState | None = None) -> Iterator[str]:
         if links > 1:
             others = "another hard link, which has" if links == 2 else f"{links - 1} other hard links, which have"
             warn_caller(f"{path}: is a new file: the old one had {others} the old content", HardLinkWarning)
-    except OSError as error:
-        raise EvalSetError(f"{path}: cannot be written: {error.strerror or error}") from error
-    except pa.ArrowException as error:  # a type that the format does not have
-        raise EvalSetError(f"{path}: cannot be written: {error_text(error)}") from error
-    finally:
-        with suppress(OSError):  # it has the other name already, or was never made
-            os.unlink(temporary)
-        if handle >= 0:
-            os.close(handle)
-        TEMPORARY.discard(temporary)
 
 
 # --- temporary names: `.OUT.agent-eval-schema-MACHINE-RANDOM`, a file, or a folder with a file MARK
@@ -116,26 +103,38 @@ def _start_of_names(name: str) -> str:
     return f".{os.fsdecode(os.fsencode(name)[:180])}.agent-eval-schema-"
 
 
-def _name_beside(place: str, extension: str = "") -> str:
-    """An unused name for a temporary file or folder. It is noted before there is one: a signal may come at any time."""
+@contextmanager
+def _beside(path: str, place: str, extension: str = "", *, is_folder: bool = False) -> Iterator[str]:
+    """A new temporary file or folder beside a place, which is gone or has another name when the block ends. It is
+    locked for the block; where an open file cannot be renamed, it is not, and nothing is removed as a leftover. Raises
+    EvalSetError if something cannot be written."""
     folder, name = os.path.split(place)
     temporary = os.path.join(folder, f"{_start_of_names(name)}{_MACHINE}-{secrets.token_hex(4)}{extension}")
-    TEMPORARY.add(temporary)
-    return temporary
-
-
-def _claimed(path: str) -> int:
-    """The handle of a new file, which is locked until the handle is closed. Where an open file cannot be renamed, it is
-    not locked, and nothing is removed as a leftover."""
-    while True:
-        with suppress(BlockingIOError, FileExistsError):  # another run has taken it for a leftover before it was locked
-            handle = claim(path, 0o600, os.O_EXCL)
-            if handle is not None:
-                break
-    if os.name != "posix":
-        os.close(handle)
-        return -1
-    return handle
+    TEMPORARY.add(temporary)  # before there is one: a signal may come at any time
+    handle = None
+    # another run may take a new file or folder for a leftover before it is marked and locked
+    passing = (BlockingIOError, FileExistsError, *([FileNotFoundError] if is_folder else []))
+    try:
+        remove_leftovers(place)
+        while handle is None:
+            if is_folder and not os.path.isdir(temporary):
+                os.mkdir(temporary, 0o700)
+            with suppress(*passing):
+                handle = claim(os.path.join(temporary, MARK) if is_folder else temporary, 0o600, os.O_EXCL)
+        if os.name != "posix":
+            os.close(handle)
+        yield temporary
+    except (OSError, pa.ArrowException) as error:  # of Arrow: a type that the format does not have
+        why = (error.strerror or error) if isinstance(error, OSError) else error_text(error)
+        if isinstance(error, OSError) and error.errno in (errno.ENOTEMPTY, errno.EEXIST):
+            why = "another run has written it in the meantime"
+        raise EvalSetError(f"{path}: cannot be written: {why}") from error
+    finally:
+        with suppress(OSError):  # it has the other name already, or was never made
+            shutil.rmtree(temporary, ignore_errors=True) if is_folder else os.unlink(temporary)
+        if handle is not None and os.name == "posix":
+            os.close(handle)
+        TEMPORARY.discard(temporary)
 
 
 def remove_leftovers(place: str) -> None:
@@ -297,29 +296,11 @@ def _kept_beside(path: str, temporary: str) -> str:
 def as_new_folder(path: str) -> Iterator[str]:
     """A path, without a folder yet, whose folder moves to `path` when the block succeeds: as `replacing` for a file.
     There may be an empty folder at `path`, nothing else. Raises EvalSetError if the place cannot be written."""
-    place, handle = os.path.abspath(path), -1
-    temporary = _name_beside(place)
-    try:
-        try:
-            remove_leftovers(place)
-            os.mkdir(temporary, 0o700)
-            try:
-                handle = _claimed(os.path.join(temporary, MARK))
-            except FileNotFoundError:  # another run has taken it for a leftover before it was marked
-                os.mkdir(temporary, 0o700)
-                handle = _claimed(os.path.join(temporary, MARK))
-            new = os.path.join(temporary, os.path.basename(place))
-            yield new
-            put(new, place)
-        finally:
-            shutil.rmtree(temporary, ignore_errors=True)
-            if handle >= 0:
-                os.close(handle)
-            TEMPORARY.discard(temporary)
-    except OSError as error:
-        is_taken = error.errno in (errno.ENOTEMPTY, errno.EEXIST)
-        why = "another run has written it in the meantime" if is_taken else error.strerror or error
-        raise EvalSetError(f"{path}: cannot be written: {why}") from error
+    place = os.path.abspath(path)
+    with _beside(path, place, is_folder=True) as temporary:
+        new = os.path.join(temporary, os.path.basename(place))
+        yield new
+        put(new, place)
 
 
 def _flush(path: str) -> None:
@@ -360,16 +341,10 @@ def write_text(path: str, text: str) -> None:
 def write_private(path: str, content: bytes) -> None:
     """Replace a file by one that only its owner can read, whoever could read the old one."""
     place = real_path(path)
-    temporary = _name_beside(place)
-    try:
-        remove_leftovers(place)
-        with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+    with _beside(path, place) as temporary:
+        with open(temporary, "wb") as file:
             file.write(content)
         put(temporary, place)
-    finally:
-        with suppress(OSError):
-            os.unlink(temporary)
-        TEMPORARY.discard(temporary)
 
 
 def require_place(path: str, *, stdout: bool = False) -> None:
