@@ -17,7 +17,6 @@ import msgspec
 from msgspec import Raw, Struct, field
 
 from agent_eval_schema.decoding import chat
-from agent_eval_schema.decoding.diagnose import is_type
 from agent_eval_schema.decoding.requests import PlainMessage, has_nothing_odd, is_plain_chat
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules import production as rules
@@ -135,26 +134,7 @@ def predictions_of(answer: Response, count: int) -> list[Any] | Unreadable:
 
 
 # --- the request
-class _Where(Struct, gc=False):
-    conversation_id: str | int | None = None
-    session_id: str | int | None = None
-    thread_id: str | int | None = None
-    user_id: str | int | None = None
-
-
-class _Beside(Struct, gc=False, kw_only=True):
-    """The user and the conversation of a request."""
-
-    context: _Where | None = None
-    databricks_options: _Where | None = None
-    extra_params: _Where | None = None
-    custom_inputs: dict[str, Any] | None = None
-    conversation_id: str | int | None = None
-    session_id: str | int | None = None
-    user: str | int | None = None
-
-
-class _Body(_Beside, gc=False, kw_only=True):
+class _Body(Struct, gc=False):
     messages: list[PlainMessage]
 
 
@@ -176,8 +156,11 @@ def read_chat(text: bytes) -> Request | None:
     request = b'{"messages":' + messages + b"}"
     content = Request(request, plain=has_nothing_odd(body.messages), question=request)
     if len(text) > len(request) and {*(members := _members(text))} != {"messages"}:
+        try:
+            _note_beside(content, {k: jsontext.decode_shallow(members[k]) for k in _BESIDE & members.keys()})
+        except ValueError:
+            return None
         content.inputs = _whole_body(text, members, len(body.messages), Raw(messages))
-    _note_beside(content, body)
     return content
 
 
@@ -224,14 +207,7 @@ def read_body(value: Any) -> Request | Unreadable:
             return Unreadable("no_request", f"expected records, got none in `{wrapper}`")
         content = Request(records=records)
     if isinstance(content, Request) and isinstance(value, dict):
-        kept = {}
-        for key in _Beside.__struct_fields__:
-            beside = value.get(key)
-            if isinstance(beside, dict) and key != "custom_inputs":
-                beside = {k: v for k, v in beside.items() if isinstance(v, str | int) and not isinstance(v, bool)}
-            if is_type(_Beside, {key: beside}):
-                kept[key] = beside
-        _note_beside(content, msgspec.convert(kept, _Beside))
+        _note_beside(content, value)
     return content
 
 
@@ -274,31 +250,30 @@ def _ordered(message: dict[str, Any]) -> dict[str, Any]:
     return {**first, **{k: message[k] for k in sorted(message) if k not in first and message[k] is not None}}
 
 
-def _note_beside(content: Request, body: _Beside) -> None:
+_SESSIONS = (
+    *(("context", "conversation_id"), ("databricks_options", "conversation_id")),
+    *(("custom_inputs", name) for name in ("session_id", "conversation_id", "thread_id")),
+    *(("extra_params", "session_id"), ("extra_params", "conversation_id"), ("conversation_id",), ("session_id",)),
+)
+"""Where a request has the ID of its conversation, by precedence."""
+_BESIDE = frozenset(["user", *(path[0] for path in _SESSIONS)])
+
+
+def _note_beside(content: Request, body: dict[str, Any]) -> None:
     """Session, user and custom inputs, as session_id and tags."""
-    context, options, custom, extra = body.context, body.databricks_options, body.custom_inputs, body.extra_params
-    found = (
-        (context and context.conversation_id)
-        or (options and options.conversation_id)
-        or (custom and _own_session(custom))
-        or (extra and (extra.session_id or extra.conversation_id))
-        or body.conversation_id
-        or body.session_id
-    )
-    user = (context and context.user_id) or body.user
-    content.session_id = str(found) if found else None
-    if user or custom:
-        tags = {"user_id": str(user)} if user else {}
-        for key, entry in (custom or {}).items():
-            if entry is not None:
-                tags[f"custom_inputs.{key}"] = entry if isinstance(entry, str) else _encode(entry).decode()
-        content.tags = tags or None
+    content.session_id = next(filter(None, (_id_at(body, *path) for path in _SESSIONS)), None)
+    user, custom = _id_at(body, "context", "user_id") or _id_at(body, "user"), body.get("custom_inputs")
+    tags = {"user_id": user} if user else {}
+    for key, entry in custom.items() if isinstance(custom, dict) else ():
+        if entry is not None:
+            tags[f"custom_inputs.{key}"] = entry if isinstance(entry, str) else _encode(entry).decode()
+    content.tags = tags or None
 
 
-def _own_session(custom: dict[str, Any]) -> str | None:
-    """The conversation among the custom inputs, under any of the names that agents give it."""
-    ids = (custom.get(k) for k in ("session_id", "conversation_id", "thread_id"))
-    return next((str(v) for v in ids if v and isinstance(v, str | int) and v is not True), None)
+def _id_at(value: Any, *path: str) -> str:
+    for key in path:
+        value = value.get(key) if isinstance(value, dict) else None
+    return str(value) if value and isinstance(value, str | int) and value is not True else ""
 
 
 _NONE = Raw()
