@@ -134,10 +134,9 @@ def decided(work: BuildFolder, plan: BuildPlan) -> dict[str, Any]:
         return found
     entries = work.tables("labels") or (work.files("entries") if plan.labeled else [])
     tables = {"calls": work.files("index"), "entries": entries, "traces": work.tables("traces")}
-    new = work.folder / "new" / "decided.parquet"
     joined = work.folder / "traced.parquet" if tables["traces"] else None
-    answers = decide(tables, plan, work.existing_rows(), new, work.folder / "spill", joined)
-    work.commit_file(new, "decided.parquet")
+    with work.committing("decided.parquet") as new:
+        answers = decide(tables, plan, work.existing_rows(), new, work.folder / "spill", joined)
     rows = pq.read_metadata(joined).num_rows if joined else 0
     work.commit_json("decided.json", {**answers, "joined": rows})
     return decided(work, plan)

@@ -23,8 +23,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
-from itertools import groupby, pairwise
+from itertools import chain, groupby, pairwise
 from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
@@ -78,13 +77,11 @@ class BuildFolder(WorkFolder):
         facts = rows if facts is None else facts
         index = pa.table(call_columns(part.number, facts, stratum), schema=CALL_TABLE)
         entries = entry_table(part.number, facts)
-        with self.writing():
-            new = self.new_folder()
+        with self.committing(f"parts/{part.name}", is_folder=True) as new:
             self._write(new / "rows.arrow", rows)
             pq.write_table(index, new / "index.parquet", compression="lz4")
             if len(entries):
                 pq.write_table(entries, new / "entries.parquet", compression="lz4")
-        self.commit_file(new, f"parts/{part.name}")
 
     def _write(self, path: Path, rows: pa.RecordBatch) -> None:
         """Rows are written as they are, and mapped when they are read, where there is room for that: to pack them and
@@ -126,10 +123,8 @@ class BuildFolder(WorkFolder):
 
     def commit_table(self, name: str, number: int, table: pa.Table) -> None:
         """Commit a file of `traces` or `labels`: of the batch with this number."""
-        with self.writing():
-            new = self.new()
+        with self.committing(f"{name}/{number:06d}.parquet") as new:
             pq.write_table(table, new, compression="lz4")
-        self.commit_file(new, f"{name}/{number:06d}.parquet")
 
     def tables(self, name: str) -> list[str]:
         return sorted(map(str, (self.folder / name).glob("*.parquet")))
@@ -137,15 +132,12 @@ class BuildFolder(WorkFolder):
     # results
 
     def commit_batches(self, name: str, batches: Iterable[pa.RecordBatch]) -> None:
-        """Write a file of batches, as they come."""
-        with self.writing(), ExitStack() as stack:
-            new, writer = self.new(), None
-            for batch in batches:
-                if writer is None:
-                    writer = stack.enter_context(pa.ipc.new_stream(str(new), batch.schema, options=_LZ4))
-                writer.write_batch(batch)
-        if writer is not None:  # else there is nothing that could be read
-            self.commit_file(new, name)
+        """Write a file of batches, at least one, as they come."""
+        with self.committing(name) as new:
+            first = next(rest := iter(batches))
+            with pa.ipc.new_stream(str(new), first.schema, options=_LZ4) as writer:
+                for batch in chain([first], rest):
+                    writer.write_batch(batch)
 
     def batches(self, name: str) -> Iterator[pa.RecordBatch]:
         """The batches of a file; none if there is no such file."""

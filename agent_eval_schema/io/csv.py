@@ -50,8 +50,7 @@ class Record(NamedTuple):
 
 
 def csv_batches(path: str, position: Position | None = None) -> Iterator[pa.RecordBatch]:
-    for header, records in csv_chunks(path, position):
-        yield csv_batch(header, records)
+    return (csv_batch(header, records) for header, records in csv_chunks(path, position))
 
 
 def csv_chunks(path: str, position: Position | None = None) -> Iterator[tuple[list[str], list[Record]]]:
@@ -161,7 +160,7 @@ def _above_header(lines: _TextLines, comma: str, path: str) -> int:
     first = lines.first()
     if len(_filled(first, comma or _delimiter(first, path))) > 1:
         return 0
-    texts = lines.ahead()
+    texts = lines.ahead
     if first.strip().isidentifier() and "".join(texts[texts.index(first) + 1 :][:1]).strip():
         return 0  # the name of the one column
     comma = comma or next((c for c in (_delimiter(text, path) for text in texts) if any(c in t for t in texts)), ",")
@@ -185,31 +184,22 @@ class _TextLines:
         self._size = self.number = 0
         self.nul = False
         self.taken: list[str] = []
-        self._ahead: list[str] = []
-
-    def first(self) -> str:
-        """The first line that is not blank, which is read again."""
-        if found := next((line for line in self._ahead if line.strip()), ""):
-            return found
-        while line := self._lines.readline(self._most):
-            self._ahead.append(line)
-            if line.strip():
-                break
-        return line
-
-    def ahead(self) -> list[str]:
+        self.ahead: list[str] = []
         """The first lines, which are read again."""
-        while len(self._ahead) < LOOKED_AT and sum(map(len, self._ahead)) < CHUNK:
+        while len(self.ahead) < LOOKED_AT and sum(map(len, self.ahead)) < CHUNK:
             if not (line := self._lines.readline(self._most)):
                 break
-            self._ahead.append(line)
-        return self._ahead
+            self.ahead.append(line)
+
+    def first(self) -> str:
+        """The first line that is not blank."""
+        return next((line for line in self.ahead if line.strip()), "")
 
     def __iter__(self) -> _TextLines:
         return self
 
     def __next__(self) -> str:
-        line = self._ahead.pop(0) if self._ahead else self._lines.readline(self._most)
+        line = self.ahead.pop(0) if self.ahead else self._lines.readline(self._most)
         if not line:
             raise StopIteration
         self._size = self._size + len(line) if self.taken else len(line)

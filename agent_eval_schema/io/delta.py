@@ -211,15 +211,26 @@ def write_delta(path: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema)
             raise EvalSetError(
                 f"{path}: cannot be written: the column {field.name!r} of type {field.type}: {why}"
             ) from error
-    rows = _Rows(batches, pa.schema(fields))
+    schema, count, failure = pa.schema(fields), 0, list[Exception]()
+
+    def read() -> Iterator[pa.RecordBatch]:
+        nonlocal count
+        try:
+            for batch in batches:
+                yield from fitted(batch, schema).to_batches()
+                count += batch.num_rows
+        except Exception as error:  # delta-rs would pass it on as its own
+            failure.append(error)
+            raise
+
     with as_new_folder(path) as temporary:
         try:
-            deltalake.write_deltalake(temporary, pa.RecordBatchReader.from_batches(rows.schema, rows.read()))
+            deltalake.write_deltalake(temporary, pa.RecordBatchReader.from_batches(schema, read()))
         except Exception as error:  # of delta-rs, whose types differ from version to version, or of the rows
-            if rows.error is None or isinstance(rows.error, pa.ArrowException):
-                raise EvalSetError(f"{path}: cannot be written: {first_line(rows.error or error)}") from error
-            raise rows.error from None
-    return rows.count
+            if not failure or isinstance(failure[0], pa.ArrowException):
+                raise EvalSetError(f"{path}: cannot be written: {first_line([*failure, error][0])}") from error
+            raise failure[0] from None
+    return count
 
 
 def require_new_delta(path: str) -> None:
@@ -232,25 +243,6 @@ def require_new_delta(path: str) -> None:
     if os.path.lexists(path):
         raise EvalSetError(f"{path}: there is something already: a new Delta table is written to a new folder")
     require_local_place(path)
-
-
-class _Rows:
-    """Rows on their way into delta-rs, which reports an exception of theirs as one of its own: the real one is kept."""
-
-    def __init__(self, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> None:
-        self.schema = schema
-        self.count = 0
-        self.error: Exception | None = None
-        self._batches = batches
-
-    def read(self) -> Iterator[pa.RecordBatch]:
-        try:
-            for batch in self._batches:
-                yield from fitted(batch, self.schema).to_batches()
-                self.count += batch.num_rows
-        except Exception as error:  # delta-rs would pass it on as its own
-            self.error = error
-            raise
 
 
 def is_delta(path: str) -> bool:

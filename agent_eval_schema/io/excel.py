@@ -101,13 +101,10 @@ def read_excel(name: str) -> Sheet:
 def sheet_names(name: str) -> list[str]:
     """The sheets with rows of a file that has several; none of a name with a sheet."""
     path, title = part_of(name)
-    if title or (is_zipfile(path) and sum(map(_is_of_sheet, ZipFile(path).namelist())) == 1):
+    parts = ZipFile(path).namelist() if not title and is_zipfile(path) else []
+    if title or sum(part.startswith("xl/worksheets/") and part.endswith(".xml") for part in parts) == 1:
         return []
     return list(_filled(path))
-
-
-def _is_of_sheet(part: str) -> bool:
-    return part.startswith("xl/worksheets/") and part.endswith(".xml")
 
 
 def _filled(path: str) -> dict[str, Sheet]:
@@ -163,7 +160,7 @@ def _sheets(path: str, file: IO[bytes]) -> Iterator[tuple[str, Sheet]]:
                 formats: dict[int, dict[int, str]] = {}
                 for number, cells in parser.parse():
                     for cell in cells:
-                        if not _is_blank(cell):
+                        if cell["value"] not in (None, ""):
                             format, column = format_of(cell["style_id"]), cell["column"]
                             filled = lines.setdefault(number, {})
                             if column in filled:
@@ -233,10 +230,6 @@ def _fill_down(lines: dict[int, _Cells], merged: Merged, path: str) -> None:
 
 
 _BYTES_OF_A_CELL = 128
-
-
-def _is_blank(cell: dict[str, Any]) -> bool:
-    return cell["value"] in (None, "")
 
 
 def _value(cell: dict[str, Any], format: str) -> Any:

@@ -72,10 +72,7 @@ class Position:
 
     def __init__(self) -> None:
         self.rows: int | None = None
-        self._file: IO[bytes] | None = None
-
-    def follow(self, file: IO[bytes]) -> None:
-        self._file = file
+        self.file: IO[bytes] | None = None
 
     def share(self, rows: int) -> float | None:
         """The part of the file that has been read: by its rows, if it reports how many it has, else by its bytes. The
@@ -83,10 +80,10 @@ class Position:
         if self.rows is not None:
             return min(1.0, rows / max(self.rows, 1))
         try:
-            handle = self._file.fileno() if self._file is not None else -1
+            handle = self.file.fileno() if self.file is not None else -1
             return os.lseek(handle, 0, os.SEEK_CUR) / max(os.fstat(handle).st_size, 1)
         except (OSError, ValueError):  # closed: all of it has been read
-            return None if self._file is None else 1.0
+            return None if self.file is None else 1.0
 
 
 @contextmanager
@@ -96,7 +93,7 @@ def opened(path: str, position: Position | None = None) -> Iterator[IO[bytes]]:
     try:
         with open(path, "rb") as file, pa.input_stream(file, compression=compression) as stream:
             if position is not None:
-                position.follow(file)
+                position.file = file
             yield stream
     except (OSError, pa.ArrowException) as error:
         raise EvalSetError(f"{path}: cannot be read: {error}") from error

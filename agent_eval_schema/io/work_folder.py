@@ -125,23 +125,21 @@ class WorkFolder:
         return read_json(str(path), object, "run it without --resume") if path.exists() else None
 
     def commit_json(self, name: str, value: Any) -> None:
-        new = self.new()
-        with self.writing():
+        with self.committing(name) as new:
             new.write_text(json.dumps(value), "utf-8")
-        self.commit_file(new, name)
 
-    def commit_file(self, new: Path, name: str) -> None:
-        """Give a file or folder of `new/` its name: then it is whole, whatever happens to this run."""
+    @contextmanager
+    def committing(self, name: str, *, is_folder: bool = False) -> Iterator[Path]:
+        """A new file or folder, which gets its name when the block succeeds: then it is whole, whatever happens to this
+        run."""
         with self.writing():
-            (put if self._is_ours() else os.replace)(str(new), str(self.folder / name))
-
-    def new(self) -> Path:
-        handle, name = tempfile.mkstemp(dir=self.folder / "new")
-        os.close(handle)
-        return Path(name)
-
-    def new_folder(self) -> Path:
-        return Path(tempfile.mkdtemp(dir=self.folder / "new"))
+            if is_folder:
+                new = tempfile.mkdtemp(dir=self.folder / "new")
+            else:
+                handle, new = tempfile.mkstemp(dir=self.folder / "new")
+                os.close(handle)
+            yield Path(new)
+            (put if self._is_ours() else os.replace)(new, str(self.folder / name))
 
     def discard(self, name: str) -> None:
         """Remove a file that nothing needs any more."""
@@ -191,10 +189,8 @@ class PartsFolder(WorkFolder):
         """Add a part. Raises EvalSetError if the folder cannot be written."""
         metadata = {**(batch.schema.metadata or {}), _SOURCE: source.encode(), _BESIDE: beside}
         batch = batch.replace_schema_metadata(metadata)
-        with self.writing():
-            new = self.new()
+        with self.committing(self._name(number)) as new:
             write_one(new, batch, "lz4")
-        self.commit_file(new, self._name(number))
 
     def resuming(self, make: Callable[[pa.RecordBatch], pa.RecordBatch]) -> Callable[[pa.RecordBatch], pa.RecordBatch]:
         """`make`, for the batches of the source in order: it is called for those that were not done, which then are."""

@@ -281,7 +281,7 @@ def test_no_function_overwrites_what_it_reads(name: str, tmp_path: Path, monkeyp
 GATES = {
     "io/atomic.py": "temporary file, sync, rename, sync of the folder; appending; what killed runs left",
     "io/locks.py": "the lock files",
-    "io/work_folder.py": "folders with our mark; every file in one gets its name by `commit_file`",
+    "io/work_folder.py": "folders with our mark; every file in one gets its name by `committing`",
     "runtime/temporary_folder.py": "folders of the system's own for temporary files",
     "runtime/signals.py": "temporary names, removed when a signal ends the process",
 }

@@ -111,17 +111,14 @@ class Prepared(Struct, frozen=True):
     mixed: str
     rows: pa.Table
 
-    @property
-    def row_tags(self) -> list[dict[str, str]]:
-        """The tags by which a run of MLflow is the same rows: their positions, and what makes them depend on others."""
+    def tag_rows(self) -> None:
+        """Add the tags by which a run of MLflow is the same rows: their positions, and what makes them depend on
+        others."""
         keys = row_keys(one_batch(self.rows.to_batches()))
         texts = keys_as_text(keys) if keys is not None else []
-        return [{ROW_TAG: str(row), KEYS_TAG: key} for row, key in zip(self.positions, texts, strict=True)]
-
-    def tag_rows(self) -> None:
-        """Add the tags of the rows to those that they have."""
         own: Iterable[dict[str, str]] = self.frame["tags"] if "tags" in self.frame else [{}] * len(self.frame)
-        tags = [{**tags, **of_row} for tags, of_row in zip(own, self.row_tags, strict=True)]
+        rows = zip(own, self.positions, texts, strict=True)
+        tags = [{**tags, ROW_TAG: str(row), KEYS_TAG: key} for tags, row, key in rows]
         self.frame["tags"] = pd.Series(tags, self.frame.index, dtype="object")
 
 
