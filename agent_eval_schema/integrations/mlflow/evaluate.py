@@ -14,7 +14,7 @@ import inspect
 import os
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from importlib import import_module
 from typing import Any, Literal
 
@@ -284,8 +284,7 @@ def evaluate_eval_set(
         raise EvalSetError(f"no scorer can score any row: supported_scorers(data).table lists the missing fields{why}")
     _require_names(mlflow, chosen)
     if predict_fn is not None:
-        prepared.frame["inputs"] = _without_delivery(predict_fn, prepared.frame["inputs"])
-        _require_accepted(predict_fn, prepared.frame["inputs"])
+        prepared.frame["inputs"] = _accepted(predict_fn, prepared.frame["inputs"])
     is_old = mlflow.__version__.startswith(OLD)
     frame = _with_positions(prepared, position_as_id=is_old)
     traces = TraceIds(frame, prepared.request_ids, prepared.positions)
@@ -405,29 +404,20 @@ _DELIVERY = ("stream", "stream_options")
 """The keys of a logged request that select how its answer is delivered: a stream is no answer to score."""
 
 
-def _without_delivery(app: Callable[..., Any], inputs: pd.Series) -> pd.Series:
-    """The inputs without what concerns the delivery of an answer, unless the app has a parameter of that name."""
-    try:
-        parameters = inspect.signature(app).parameters
-    except (TypeError, ValueError):  # of a builtin
-        return inputs
-    dropped = {name for name in _DELIVERY if name not in parameters}
-    return inputs.map(lambda row: {name: value for name, value in row.items() if name not in dropped})
-
-
-def _require_accepted(app: Callable[..., Any], inputs: Iterable[dict[str, Any]]) -> None:
-    """Raise EvalSetError if the app accepts the inputs of no row: then each row would fail, after a run."""
+def _accepted(app: Callable[..., Any], inputs: pd.Series) -> pd.Series:
+    """The inputs without what concerns the delivery of an answer, unless the app has a parameter of that name. Raises
+    EvalSetError if the app accepts the inputs of no row: then each row would fail, after a run."""
     try:
         signature = inspect.signature(app)
     except (TypeError, ValueError):  # of a builtin
-        return
-    keys_of_rows = [tuple(row) for row in inputs]
+        return inputs
+    dropped = {name for name in _DELIVERY if name not in signature.parameters}
+    inputs = inputs.map(lambda row: {name: value for name, value in row.items() if name not in dropped})
+    keys_of_rows = list(map(tuple, inputs))
     for keys in dict.fromkeys(keys_of_rows):
-        try:
+        with suppress(TypeError):
             signature.bind(**dict.fromkeys(keys))
-        except TypeError:
-            continue
-        return
+            return inputs
     parameters, names = ", ".join(signature.parameters) or "nothing", ", ".join(map(visible, keys_of_rows[0]))
     raise EvalSetError(
         f"predict_fn accepts {parameters}, but the inputs of the rows are {names}: rename its parameters, or set "
