@@ -19,7 +19,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import msgspec
 import numpy as np
@@ -224,16 +224,9 @@ CALL_LINE = pa.schema([*CALL_TABLE, ("feedback", FEEDBACK_LISTS), (PACKED, pa.bi
 """The facts of a converted row for the decisions, and the packed batch: `part` is the number of the first logged row in
 the batch, `place` that of the converted row in it."""
 
-BUILT = pa.schema(
-    [
-        ("rows", pa.binary()),
-        ("excluded", pa.binary()),
-        ("updates", pa.binary()),  # of labels of the dataset that is extended
-        ("verdicts", pa.binary()),  # on the rows
-        ("counts", pa.string()),  # JSON: {the counted thing: {name: number}}
-    ]
-)
-"""The result of a batch: packed, and counted."""
+BUILT = pa.schema([*((name, pa.binary()) for name in (*get_args(Table), "verdicts")), ("counts", pa.string())])
+"""The result of a batch: its tables and the verdicts on the rows, packed; and as JSON {the counted thing: {name:
+number}}."""
 
 
 def _numbered_batches(

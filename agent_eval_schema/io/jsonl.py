@@ -177,7 +177,7 @@ def _batch_of(objects: Sequence[_Object]) -> pa.RecordBatch:
         row: dict[str, Raw] = {}
         try:
             if problem:
-                raise _NoRow(problem)
+                raise ValueError
             if at in deep:
                 raise TooDeep
             text.isascii() or text.decode()
@@ -194,8 +194,8 @@ def _batch_of(objects: Sequence[_Object]) -> pa.RecordBatch:
                     ]
                 else:
                     styles.add(style)
-        except (ValueError, _NoRow) as error:
-            problems[at] = [_row_problem(text, where, error)]
+        except ValueError as error:
+            problems[at] = [_row_problem(text, where, problem, error)]
             lines[at] = text.decode("utf-8", "replace")
         for name, raw in row.items():
             column = cells.get(name)
@@ -245,14 +245,10 @@ def jsonl_lines(path: str, position: Position | None = None) -> Iterator[bytes]:
         yield b"".join(rest)
 
 
-class _NoRow(Exception):
-    pass
-
-
-def _row_problem(text: bytes, where: str, error: Exception) -> Finding:
+def _row_problem(text: bytes, where: str, problem: str, error: Exception) -> Finding:
     """Why a line is not a row, with its number (and the byte in it)."""
-    if isinstance(error, _NoRow):
-        return Finding(reading.MALFORMED_ROW, f"{where}: {error}")
+    if problem:
+        return Finding(reading.MALFORMED_ROW, f"{where}: {problem}")
     if isinstance(error, UnicodeDecodeError):
         return Finding(reading.NOT_UTF8, f"{where}: expected UTF-8, got {byte_at(error)}")
     if isinstance(error, TooDeep):

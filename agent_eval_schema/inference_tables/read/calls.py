@@ -88,7 +88,8 @@ def new_record(logged: LoggedColumns, row: int, plan: BuildPlan, request: Reques
         codes = excerpt(errors.decode("utf-8", "replace"))
         record.findings.append(Finding(rules.LOGGING_ERROR, f"got {codes}", "logging_error_codes"))
     record.failed = response.error is not None or (None if status is None else status >= 400)
-    record.session_id = (logged.sessions[row] or b"").decode("utf-8", "replace") or request.session_id
+    session = logged.sessions[row]
+    record.session_id = session.decode("utf-8", "replace") if session else request.session_id
     if request.findings or response.findings:
         record.findings += request.findings + response.findings
     if response.partial is not None:

@@ -220,10 +220,10 @@ def _statuses(columns: LoggedColumns) -> pa.Array:
     array = columns.native("status_code")
     if array is not None and array.type in _FITTING:
         return array.cast(pa.int32())
-    values: list[int | None] = []
-    for row, text in enumerate(columns.texts("status_code")):
-        match = None if text is None else _WHOLE.match(text)
-        values.append(None if match is None else int(match[1]))
+    texts = columns.texts("status_code")
+    matches = [None if text is None else _WHOLE.match(text) for text in texts]
+    values = [None if match is None else int(match[1]) for match in matches]
+    for row, (text, match) in enumerate(zip(texts, matches, strict=True)):
         if text is not None and match is None and text.strip() not in (b"", b"null"):
             message = f"expected a status such as 200, got {describe(text.decode('utf-8', 'replace'))}"
             columns.found.setdefault(row, []).append(Finding(rules.ODD_STATUS, message, "status_code"))
@@ -243,12 +243,13 @@ def _floats(columns: LoggedColumns, target: str) -> pa.Array:
     elif array is not None and pa.types.is_duration(array.type):
         values = pc.divide(array.cast(pa.duration("us"), safe=False).cast(pa.int64()).cast(pa.float64()), 1000.0)
     else:
-        numbers: list[float | None] = []
-        for text in columns.texts(target):
+        texts = columns.texts(target)
+        numbers: list[float | None] = [None] * len(texts)
+        for row, text in enumerate(texts):
             try:
-                numbers.append(None if text is None else float(text))
+                numbers[row] = None if text is None else float(text)
             except ValueError:
-                numbers.append(None)
+                continue
         values = pa.array(numbers, pa.float64())
     return pc.if_else(
         pc.and_(pc.is_finite(values), pc.greater_equal(values, 0.0)), values, pa.scalar(None, pa.float64())

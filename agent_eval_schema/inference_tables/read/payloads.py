@@ -157,7 +157,8 @@ def read_chat(text: bytes) -> Request | None:
     content = Request(request, plain=has_nothing_odd(body.messages), question=request)
     if len(text) > len(request) and {*(members := _members(text))} != {"messages"}:
         try:
-            _note_beside(content, {k: jsontext.decode_shallow(members[k]) for k in _BESIDE & members.keys()})
+            if beside := _BESIDE & members.keys():
+                _note_beside(content, {k: jsontext.decode_shallow(members[k]) for k in beside})
         except ValueError:
             return None
         content.inputs = _whole_body(text, members, len(body.messages), Raw(messages))
@@ -261,16 +262,20 @@ _BESIDE = frozenset(["user", *(path[0] for path in _SESSIONS)])
 
 def _note_beside(content: Request, body: dict[str, Any]) -> None:
     """Session, user and custom inputs, as session_id and tags."""
-    content.session_id = next(filter(None, (_id_at(body, *path) for path in _SESSIONS)), None)
-    user, custom = _id_at(body, "context", "user_id") or _id_at(body, "user"), body.get("custom_inputs")
-    tags = {"user_id": user} if user else {}
+    for path in _SESSIONS:
+        if path[0] in body and (found := _id_at(body, path)):
+            content.session_id = found
+            break
+    user = _id_at(body, ("context", "user_id")) if "context" in body else ""
+    user = user or (_id_at(body, ("user",)) if "user" in body else "")
+    tags, custom = {"user_id": user} if user else {}, body.get("custom_inputs")
     for key, entry in custom.items() if isinstance(custom, dict) else ():
         if entry is not None:
             tags[f"custom_inputs.{key}"] = entry if isinstance(entry, str) else _encode(entry).decode()
     content.tags = tags or None
 
 
-def _id_at(value: Any, *path: str) -> str:
+def _id_at(value: Any, path: tuple[str, ...]) -> str:
     for key in path:
         value = value.get(key) if isinstance(value, dict) else None
     return str(value) if value and isinstance(value, str | int) and value is not True else ""
