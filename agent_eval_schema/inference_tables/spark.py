@@ -225,8 +225,8 @@ CALL_LINE = pa.schema([*CALL_TABLE, ("feedback", FEEDBACK_LISTS), (PACKED, pa.bi
 the batch, `place` that of the converted row in it."""
 
 BUILT = pa.schema([*((name, pa.binary()) for name in (*get_args(Table), "verdicts")), ("counts", pa.string())])
-"""The result of a batch: its tables and the verdicts on the rows, packed; and as JSON {the counted thing: {name:
-number}}."""
+"""The result of a batch: its tables and the validation results of the rows, packed; and the counts as JSON
+({the counted thing: {name: number}})."""
 
 
 def _numbered_batches(
