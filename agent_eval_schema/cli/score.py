@@ -15,7 +15,6 @@ from agent_eval_schema.rule import FAILING
 
 if TYPE_CHECKING:
     from agent_eval_schema.evaluation.result import EvalResult
-    from agent_eval_schema.evaluation.result_blocks import ResultSummary
 
 
 def add(commands: Commands) -> None:
@@ -164,13 +163,12 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.fail_on_regression:
             regressions = failures_of(comparison, arguments.fail_on_regression, arguments)
         comparison._failed = bool(regressions)
-    summary = result.summary()
     in_json = arguments.output == "json"
-    view = result_view(summary)
+    view = result_view(result)
     hidden = "--html" if arguments.html else "result."  # the page has the rows; a command line has no variable
     view = replace(view, following=[one for one in view.following if hidden not in one.command])
     compared = comparison.lines if comparison is not None else ()
-    text = result_json(summary, compared=compared) if in_json else as_text(view, color=in_color())
+    text = result_json(result, compared=compared) if in_json else as_text(view, color=in_color())
     print_text(text, arguments.output)
     if comparison is not None and not in_json:
         print_line("")
@@ -179,10 +177,10 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.write_scores:
         result.write(arguments.write_scores)
         print_note(f"{result.row_count:,} rows with their scores written to {arguments.write_scores}", arguments)
-    return ExitCode.FOUND if _fails(result, summary, regressions, arguments) else ExitCode.CLEAN
+    return ExitCode.FOUND if _fails(result, regressions, arguments) else ExitCode.CLEAN
 
 
-def _fails(result: EvalResult, summary: ResultSummary, regressions: list[str], arguments: argparse.Namespace) -> bool:
+def _fails(result: EvalResult, regressions: list[str], arguments: argparse.Namespace) -> bool:
     """Print what --min, --max and --fail-on-regression find, and the rows without a score; whether the run fails."""
     from agent_eval_schema.render.phrases import number
     from agent_eval_schema.rules import rule_of
@@ -198,9 +196,9 @@ def _fails(result: EvalResult, summary: ResultSummary, regressions: list[str], a
         print_line(f"{metric}: {why} {number(bound[metric])}")
     for regression in regressions:
         print_line(regression)
-    failing, lines = FAILING[arguments.fail_on], summary.lines
+    failing, lines = FAILING[arguments.fail_on], result._lines
     gated = [line for line in lines if failing or line.metric in (*lowest, *highest)]
-    unscored = 0 if arguments.allow_unscored else max((line.rows - line.scored for line in gated), default=0)
+    unscored = 0 if arguments.allow_unscored else max((result.row_count - line.scored for line in gated), default=0)
     if unscored and any(line.scored for line in gated):
         print_line(f"{unscored:,} of {result.row_count:,} rows have no score; --allow-unscored accepts them")
     found = any(rule_of(code).severity in failing for code in result.issue_counts)

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.evaluation.result_blocks import (
     CONTENT,
+    SESSIONS_UNKNOWN,
     SHOWN_BESIDE,
     MetricComparison,
     name_of,
     open_row,
     written_alike,
 )
-from agent_eval_schema.evaluation.table import REQUEST_ID, ScoreStats, score_column
+from agent_eval_schema.evaluation.scored_rows import AUTO, ScoredRows
+from agent_eval_schema.evaluation.table import REQUEST_ID, ScoreStats
 from agent_eval_schema.io.records import is_absent
 from agent_eval_schema.metrics.differences import LEAST_UNITS, SMALLEST_P, Z, holm, paired_test
 from agent_eval_schema.metrics.independence import RowKeys, Units
@@ -31,6 +35,7 @@ from agent_eval_schema.metrics.intervals import (
     scale_of_scores,
     standard_error,
 )
+from agent_eval_schema.metrics.known_metrics import metric_info
 from agent_eval_schema.metrics.metric_info import SHARE, MetricInfo
 from agent_eval_schema.render.blocks import (
     Block,
@@ -52,6 +57,7 @@ from agent_eval_schema.render.printable import Savable
 from agent_eval_schema.render.rows import ShownRow
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.choices import require_choice
+from agent_eval_schema.text.describe import names
 
 Numbers = np.ndarray[Any, Any]
 
@@ -60,20 +66,29 @@ CHANCE = 0.05
 
 
 class OfSeveral(Savable):
-    """What is shown of several results: Markdown, too."""
+    """What is shown of several results, of whose rows those at `_places` are compared: Markdown, too."""
 
-    _results: Sequence[str | None]
+    _results: Sequence[ScoredRows] = ()
+    _places: Sequence[Numbers] = ()
     _markdown = "comparison.to_markdown()"
     """What writes it as Markdown, which a page leads on to."""
-    _review: Callable[[], list[NextCommand]] | None = None
-    """What opens a review of the rows that became worse."""
+    _fallen_words = "that became worse"
+    """What is said of the rows at `_fallen`."""
+
+    def _fallen(self) -> list[int]:
+        raise NotImplementedError
 
     def _page(self) -> str:
         from agent_eval_schema.render.block_html import view_page
 
         markdown = NextCommand(self._markdown, "the same as Markdown, for a pull request")
-        review = self._review() if self._review else []
+        review = self._results[-1]._review(self._fallen_words, self._places[-1][self._fallen()].tolist())
         return view_page(replace(self._view(), following=[], then=[*review, markdown]))
+
+    def _cells_of(self, row: int) -> list[dict[str, Any]]:
+        """The cells of a row in each result."""
+        rows = zip(self._results, self._places, strict=True)
+        return [result.metrics_table.iloc[places[row]].to_dict() for result, places in rows]
 
     def to_markdown(self) -> str:
         """Return the comparison as Markdown, such as for a comment on a pull request.
@@ -97,7 +112,7 @@ class OfSeveral(Savable):
         return view_markdown(self._view())
 
     def _inputs(self) -> object:
-        return self._results
+        return [result.name for result in self._results]
 
     def _forms(self) -> dict[str, Callable[[], str]]:
         return {**super()._forms(), ".md": self.to_markdown}
@@ -137,6 +152,10 @@ class ScoreComparison(OfSeveral):  # numpydoc ignore=PR01
     0  exact_match  0.0  1.0         1.0
     """
 
+    _alpha = CHANCE
+    _failed: bool | None = None
+    _command = 'comparison.save("comparison.html")'
+
     def __init__(
         self,
         lines: list[MetricComparison],
@@ -146,16 +165,12 @@ class ScoreComparison(OfSeveral):  # numpydoc ignore=PR01
         units: str,
         matched_by: str,
         remarks: Sequence[str] = (),
-        results: Sequence[str | None] = (),
-        cells_of: CellsOfRow | None = None,
+        results: Sequence[ScoredRows] = (),
+        places: Sequence[Numbers] = (),
     ) -> None:
-        self._results, self._cells_of = list(results), cells_of
-        self._runs: Sequence[str] = ()
         self.lines, self.rows, self.only_old, self.only_new = lines, rows, only_old, only_new
         self._units, self.matched_by, self.remarks = units, matched_by, list(remarks)
-        self._alpha = CHANCE
-        self._failed: bool | None = None
-        self._command = 'comparison.save("comparison.html")'
+        self._results, self._places = results, places
 
     @property
     def summary(self) -> pd.DataFrame:
@@ -259,27 +274,76 @@ class ScoreComparison(OfSeveral):  # numpydoc ignore=PR01
         """The number of rows that had a score and have none in the new result, of the metric that lost most."""
         return max((line.lost for line in self.lines if line.counted), default=0)
 
+    @cached_property
+    def _differences(self) -> list[Difference]:
+        """The scores that differ, of metrics that are judged; regressions first."""
+        infos = {line.metric: line.info for line in self.lines if line.counted}
+        rows: list[Any] = self.rows.to_dict("records")
+        found = [Difference(infos[row["metric"]], **row) for row in rows if row["metric"] in infos]
+        return sorted(found, key=lambda row: (row.gain, row.row))
+
     def _fallen(self) -> list[int]:
         """The rows that became worse, of those that both results have, the largest losses first."""
-        infos = {line.metric: line.info for line in self.lines if line.counted}
-        found = [Difference(infos[row[2]], row) for row in self._changed() if row[2] in infos]
-        return [row.place for row in sorted(found, key=lambda row: row.gain) if row.gain < 0]
-
-    def _changed(self) -> list[Changed]:
-        rows = self.rows
-        names, blank = ("key", "request_id", "metric", "old", "new", "difference", "row"), pd.Series("", rows.index)
-        cells = zip(*(rows.get(name, blank).tolist() for name in names), strict=True)
-        return [(str(key), "" if id is None else str(id), *scores) for key, id, *scores in cells]
+        return [row.row for row in self._differences if row.gain < 0]
 
     def _view(self) -> View:
-        only = len(self.only_old), len(self.only_new)
-        return comparison_view(
-            *(self.lines, self._changed(), *only, self._units, self.matched_by, self.remarks),
-            command=self._command,
-            alpha=self._alpha,
-            failed=self._failed,
-            runs=self._runs,
-            cells_of=self._cells_of,
+        """A line per metric: before, after, and whether the difference can be chance; the number of rows in only one of
+        the two results; then the scores that differ. Unless a gate judges, significance decides on the color."""
+        rows, alpha = self._differences, self._alpha
+        judged, figures = ([line for line in self.lines if line.counted == counted] for counted in (True, False))
+        worse, better = (sum(row.gain * sign > 0 for row in rows) for sign in (-1, 1))
+        counts = (("before", len(self.only_old)), ("after", len(self.only_new)))
+        only = [(which, plural(count, "row")) for which, count in counts if count]
+        tested = sum(line.p_value == line.p_value for line in judged)
+        names = ["Row", "request_id", "Metric", "#before", "#after", "#difference"]
+        title = "Scores that differ, regressions first"
+        table = Table(names, list(map(_score, rows)), title=title, at_once=AT_ONCE, sortable=True)
+        scores: list[Block] = [table]
+        if self._results:
+            opened = [_open_row(row, *self._cells_of(row.row)) for row in rows[:OPENED]]
+            more = "more: `rows` and to_json() have all"
+            heads, how = ["metric", "before", "after", "difference"], "A row opens to its question and both answers."
+            both = OpenRows(heads, opened, len(rows), how, more, noun="scores")
+            scores = [Only("page", [both]), Only("notebook", [table])]
+        failed = self._failed
+        if failed is None:
+            failed = any(line.gain < 0 for line in judged if line.p_adjusted < alpha)
+        is_unjudged = not judged and any(line.difference for line in figures)
+        if is_unjudged:
+            verdict = "no metric is judged: only figures differ"
+        else:
+            significant = significant_words(judged, tested, alpha)
+            verdict = f"{_in_words(rows, better)}{significant}" if rows else "No score differs"
+        about = [Line(words, "muted") for words in _about_test(judged, tested, self._units)]
+        about += [Line(f"{line.metric}: {words}.", "warning") for line in judged for words in _warnings(line)]
+        if self.matched_by in (REQUEST_ID, BY_QUESTION):
+            about.append(Line(f"Rows are matched by {self.matched_by}.", "muted"))
+        about += [Line(remark, "warning") for remark in self.remarks]
+        means: list[Block] = [_means(judged, tested > 1, alpha, "Metrics"), *about]
+        apart: list[Block] = [
+            Line("Figures and constants, which are not judged:" if figures else "", "muted"),
+            _figures(figures),
+        ]
+        on_page: list[Block] = [
+            Terms([(f"Only {which}", count) for which, count in only]),
+            Section("means", "Metrics", [*means, *apart] if self.lines else []),
+            Section("scores", title, scores),
+        ]
+        runs = zip(("Before", "After"), [result._about for result in self._results], strict=False)
+        lists = NextCommand(self._command, "lists the scores that differ, regressions first")
+        return View(
+            title=verdict,
+            about=[Only("html", [Terms(list(runs))])],
+            verdict=verdict,
+            mood="error" if failed else "warning" if worse > better or is_unjudged else "good",
+            following=[lists] if rows and self._command else [],
+            first=(Part(f"row {rows[0].request_id or rows[0].key}", "#scores"), f" {rows[0].metric} {rows[0].change}")
+            if worse
+            else "",
+            blocks=[
+                Only("text", [*means, *(Line(f"{count} only {which}") for which, count in only), *apart]),
+                Only("html", on_page),
+            ],
         )
 
     def _json(self) -> str:
@@ -299,51 +363,72 @@ class ScoreComparison(OfSeveral):  # numpydoc ignore=PR01
 
 
 def compare(
-    old: pd.DataFrame,
-    new: pd.DataFrame,
-    infos: Mapping[str, MetricInfo],
-    key: str | None,
-    units: Units | None,
-    remarks: Sequence[str] = (),
-    results: Sequence[str | None] = (),
-    *,
-    keys: PairOfKeys,
-    asked: bool = False,
-    review: Callable[[Sequence[int]], list[NextCommand]],
+    old: ScoredRows, new: ScoredRows, key: str | None, cluster: str | None, metrics: Sequence[str] | None
 ) -> ScoreComparison:
-    """Compare two tables by these metrics, all of which count if they were asked for; `EvalResult.compare` documents
-    `key`, `units` are those of the old rows, `review` opens rows of the new table."""
-    pairs = matched_rows(old, new, key, keys)
-    at_old, at_new = pairs.old, pairs.new
-    if not len(at_old):
+    """Compare two results; `EvalResult.compare` documents the options."""
+    infos = shared_infos([old, new], metrics)
+    units = units_of(old, new, key, cluster)
+    pairs = matched_rows(old, new, key)
+    if not len(pairs.old):
         raise EvalSetError(f"the two results share no row, by {pairs.by}")
-    labels = old[key] if key else pd.Series(np.arange(len(old)))
-    labels_of_rows = pd.Index(labels.iloc[at_old])
-    ids = old["request_id"].to_numpy()[at_old] if "request_id" in old.columns else None
-    codes = np.arange(len(at_old)) if units is None else units.codes[at_old]
+    labels = [of.metrics_table[key].to_numpy() if key else np.arange(of.row_count) for of in (old, new)]
+    only_old, only_new = (np.delete(of, at).tolist() for of, at in zip(labels, pairs[:2], strict=True))
+    shown = pd.DataFrame({"row": np.arange(len(pairs.old)), "key": labels[0][pairs.old].tolist()})
+    if REQUEST_ID in old.metrics_table:
+        shown[REQUEST_ID] = old.metrics_table[REQUEST_ID].to_numpy()[pairs.old]
+    codes = np.arange(len(pairs.old)) if units is None else units.codes[pairs.old]
     lines, changed = [], []
     for metric, info in infos.items():
-        before = old[score_column(metric)].to_numpy(np.float64, na_value=np.nan)[at_old]
-        after = new[score_column(metric)].to_numpy(np.float64, na_value=np.nan)[at_new]
-        lines.append(metric_change(info, before, after, codes, asked))
-        changed.append(_changes(metric, labels_of_rows, ids, before, after))
-    filled = [part for part in changed if len(part)] or changed[:1]  # an empty one would turn whole keys into floats
-    rows = pd.concat(filled, ignore_index=True) if filled else pd.DataFrame()
-    only = [(labels, at_old), (new[key] if key else pd.Series(np.arange(len(new))), at_new)]
-    only_old, only_new = (of.drop(of.index[at]).tolist() for of, at in only)
+        before, after = old.tallies[metric].by_row[pairs.old], new.tallies[metric].by_row[pairs.new]
+        lines.append(metric_change(info, before, after, codes, metrics is not None))
+        scores = shown.assign(metric=metric, old=before, new=after, difference=after - before)
+        changed.append(scores[(before != after) & ~(np.isnan(before) & np.isnan(after))])
     adjusted = holm([line.p_value if line.counted else NAN for line in lines])
     lines = [replace(line, p_adjusted=p) for line, p in zip(lines, adjusted, strict=True)]
     tested = [line.units for line in lines if line.counted] or [line.units for line in lines]
     fewest, most = min(tested, default=0), max(tested, default=0)
     words = (f"{fewest:,} to " if fewest < most else "") + (units or Units(codes)).words(most)
+    rows, places = pd.concat(changed or [shown[:0]], ignore_index=True), (pairs.old, pairs.new)
+    remarks = list(_other_reasons(old, new))
+    return ScoreComparison(lines, rows, only_old, only_new, words, pairs.by, remarks, (old, new), places)
 
-    def cells_of(row: int) -> tuple[dict[str, Any], dict[str, Any]]:
-        one, other = (table.iloc[at[row]] for table, at in ((old, at_old), (new, at_new)))
-        return one.to_dict(), other.to_dict()
 
-    found = ScoreComparison(lines, rows, only_old, only_new, words, pairs.by, remarks, results, cells_of)
-    found._review = lambda: review(at_new[found._fallen()].tolist())
-    return found
+def shared_infos(results: Sequence[ScoredRows], metrics: Sequence[str] | None) -> dict[str, MetricInfo]:
+    """What was stated for any result of the metrics that all have, or of those of them that are asked for."""
+    shared = [name for name in results[0].tallies if all(name in of.tallies for of in results)]
+    if not shared:
+        raise EvalSetError(f"the results share no metric: {'; '.join(map(names, (of.tallies for of in results)))}")
+    for name in metrics or ():
+        require_choice("metrics", name, shared)
+    stated = {name: info for of in reversed(results) for name, info in of._stated.items()}
+    return {name: metric_info(name, stated) for name in (shared if metrics is None else metrics)}
+
+
+def units_of(old: ScoredRows, other: ScoredRows, key: str | None, cluster: str | None) -> Units | None:
+    """The units of the rows of the old result; by the other one, if only that one has their sessions."""
+    if cluster != AUTO:
+        return old._units_by(cluster)
+    if old._record.sessions or not other._record.sessions or other._units is None:
+        return old._units
+    pairs = matched_rows(old, other, key)
+    codes = np.arange(old.row_count) + other.row_count
+    codes[pairs.old] = other._units.codes[pairs.new]
+    return Units(codes, other._units.kinds)
+
+
+def _other_reasons(old: ScoredRows, new: ScoredRows) -> Iterator[str]:
+    """What makes the scores of two results differ beside the agent: metrics, settings and data."""
+    for which, one, two in (("before", old, new), ("after", new, old)):
+        if only := [name for name in one.tallies if name not in two.tallies]:
+            yield f"Metrics only {which}: {', '.join(only)}."
+    for name in dict.fromkeys([*old.options, *new.options]) if old.options and new.options else ():
+        before, after = old.options.get(name), new.options.get(name)
+        if before != after:
+            yield f"The setting {name} differs: {before or 'the default'} before, {after or 'the default'} after."
+    if not (old._record.sessions or new._record.sessions):
+        yield SESSIONS_UNKNOWN
+    if len({old._record.data_hash, new._record.data_hash} - {""}) > 1:
+        yield "The data differs: a score can change because its row did."
 
 
 IDENTIFYING = ("request_id", "prompt", "request", "inputs")
@@ -361,20 +446,16 @@ class MatchedRows(NamedTuple):
 BY_POSITION, BY_QUESTION = "position", "question"
 
 
-PairOfKeys = tuple[RowKeys | None, RowKeys | None]
-"""What makes the rows of two tables depend on each other, their questions among it."""
-
-
-def matched_rows(old: pd.DataFrame, new: pd.DataFrame, key: str | None, keys: PairOfKeys) -> MatchedRows:
-    """The rows of two tables that are the same, in the order of the old one: by a key, else by position if no request
+def matched_rows(old: ScoredRows, new: ScoredRows, key: str | None) -> MatchedRows:
+    """The rows of two results that are the same, in the order of the old one: by a key, else by position if no request
     differs, else by request_id or question."""
+    tables, keys = (old.metrics_table, new.metrics_table), (old._keys, new._keys)
     if key is not None:
-        return _by_labels([_unique(table, key) for table in (old, new)], key)
-    problem = _difference(old, new, keys)
+        return _by_labels([_unique(table, key) for table in tables], key)
+    problem = _difference(*tables, keys)
     if not problem:
-        places = np.arange(len(old))
+        places = np.arange(old.row_count)
         return MatchedRows(places, places, BY_POSITION)
-    tables = (old, new)
     if all(REQUEST_ID in t and t[REQUEST_ID].notna().all() and not t[REQUEST_ID].duplicated().any() for t in tables):
         found = _by_labels([table[REQUEST_ID] for table in tables], REQUEST_ID)
         if len(found.old):
@@ -401,7 +482,7 @@ def _occurrences(questions: Numbers) -> pd.Series[Any]:
     return pd.Series(labels, dtype="object")
 
 
-def _difference(old: pd.DataFrame, new: pd.DataFrame, keys: PairOfKeys) -> str:
+def _difference(old: pd.DataFrame, new: pd.DataFrame, keys: Sequence[RowKeys | None]) -> str:
     """Why rows at the same position are not the same, as far as can be seen; "" if they are."""
     if len(old) != len(new):
         return f"the results have {len(old):,} and {len(new):,} rows"
@@ -491,117 +572,31 @@ LEAST_LOST = 5
 """Rows without a score in the new result that are compared with the others."""
 
 
-def _changes(metric: str, keys: pd.Index, ids: Numbers | None, before: Numbers, after: Numbers) -> pd.DataFrame:
-    differs = np.flatnonzero((before != after) & ~(np.isnan(before) & np.isnan(after)))
-    return pd.DataFrame(
-        {
-            "row": differs,
-            "key": keys[differs].tolist(),
-            **({} if ids is None else {"request_id": ids[differs]}),
-            "metric": metric,
-            "old": before[differs],
-            "new": after[differs],
-            "difference": after[differs] - before[differs],
-        }
-    )
-
-
 AT_ONCE, OPENED = 5, 200
 """Rows of a table that a notebook does not fold, and those of a page that open."""
-
-Changed = tuple[str, str, str, float, float, float, int]
-"""The key, the ID and the metric of a score that differs, the old score, the new one, the difference, and the number of
-the row among those of both results."""
-
-CellsOfRow = Callable[[int], tuple[dict[str, Any], dict[str, Any]]]
-"""The cells of a row of both results, in the old and in the new one."""
 
 OF_EACH = ("response", "outputs", "predicted_trajectory", "error")
 """The cells of a row that are the agent's: the others are those of the dataset."""
 
 
-def comparison_view(
-    lines: Sequence[MetricComparison],
-    changed: Iterable[Changed],
-    only_old: int,
-    only_new: int,
-    units: str,
-    matched_by: str = BY_POSITION,
-    remarks: Sequence[str] = (),
-    *,
-    command: str = "",
-    alpha: float = CHANCE,
-    failed: bool | None = None,
-    runs: Sequence[str] = (),
-    cells_of: CellsOfRow | None = None,
-) -> View:
-    """A line per metric: before, after, and whether the difference can be chance; the number of rows in only one of
-    the two results; then the scores that differ. `units` names the independent units, `runs` describes both results,
-    and `command` writes the page. `failed`: whether a gate failed (None: there is none, and significance decides)."""
-    counted_lines = {line.metric: line for line in lines if line.counted}
-    found = [Difference(counted_lines[row[2]].info, row) for row in changed if row[2] in counted_lines]
-    rows = sorted(found, key=lambda row: (row.gain, row.place))
-    worse, better = (sum(row.gain * sign > 0 for row in rows) for sign in (-1, 1))
-    only = [(which, plural(count, "row")) for which, count in (("before", only_old), ("after", only_new)) if count]
-    judged, figures = list(counted_lines.values()), [line for line in lines if not line.counted]
-    tested = sum(line.p_value == line.p_value for line in judged)
-    names = ["Row", "request_id", "Metric", "#before", "#after", "#difference"]
-    title = "Scores that differ, regressions first"
-    table = Table(names, list(map(_score, rows)), title=title, at_once=AT_ONCE, sortable=True)
-    scores: list[Block] = [table]
-    if cells_of is not None:
-        opened = [_open_row(row, *cells_of(row.place)) for row in rows[:OPENED]]
-        more = "more: `rows` and to_json() have all"
-        heads = ["metric", "before", "after", "difference"]
-        both = OpenRows(heads, opened, len(rows), "A row opens to its question and both answers.", more, noun="scores")
-        scores = [Only("page", [both]), Only("notebook", [table])]
-    if failed is None:
-        failed = any(line.gain < 0 for line in judged if line.p_adjusted < alpha)
-    is_unjudged = not judged and any(line.difference for line in figures)
-    if is_unjudged:
-        verdict = "no metric is judged: only figures differ"
-    else:
-        verdict = f"{_in_words(rows, better)}{significant_words(judged, tested, alpha)}" if rows else "No score differs"
-    about = [Line(words, "muted") for words in _about_test(judged, tested, units)]
-    about += [Line(f"{line.metric}: {words}.", "warning") for line in judged for words in _warnings(line)]
-    if matched_by in (REQUEST_ID, BY_QUESTION):
-        about.append(Line(f"Rows are matched by {matched_by}.", "muted"))
-    about += [Line(remark, "warning") for remark in remarks]
-    means: list[Block] = [_means(judged, tested > 1, alpha, "Metrics"), *about]
-    apart: list[Block] = [
-        Line("Figures and constants, which are not judged:" if figures else "", "muted"),
-        _figures(figures),
-    ]
-    on_page: list[Block] = [
-        Terms([(f"Only {which}", count) for which, count in only]),
-        Section("means", "Metrics", [*means, *apart] if lines else []),
-        Section("scores", title, scores),
-    ]
-    return View(
-        title=verdict,
-        about=[Only("html", [Terms(list(zip(("Before", "After"), runs, strict=False)))])],
-        verdict=verdict,
-        mood="error" if failed else "warning" if worse > better or is_unjudged else "good",
-        following=[NextCommand(command, "lists the scores that differ, regressions first")] if rows and command else [],
-        first=(Part(f"row {rows[0].request_id or rows[0].key}", "#scores"), f" {rows[0].metric} {rows[0].change}")
-        if worse
-        else "",
-        blocks=[
-            Only("text", [*means, *(Line(f"{count} only {which}") for which, count in only), *apart]),
-            Only("html", on_page),
-        ],
-    )
+class Difference(Struct):
+    """A score that differs, with its row among those of both results, and how much better it is: 0 if there was none
+    before; one that is lost is a loss."""
 
+    info: MetricInfo
+    row: int
+    key: Any
+    metric: str
+    old: float
+    new: float
+    difference: float
+    request_id: Any = None
 
-class Difference:
-    """A score that differs, and how much better it is: 0 if there was none before; one that is lost is a loss."""
-
-    def __init__(self, info: MetricInfo, row: Changed) -> None:
-        self.info = info
-        self.key, self.request_id, self.metric, self.old, self.new, self.difference, self.place = row
-        is_new, self.is_lost = self.old != self.old, self.new != self.new
-        self.is_new = is_new
-        self.gain = 0.0 if is_new else float("-inf") if self.is_lost else info.sign * self.difference
+    @property
+    def gain(self) -> float:
+        if math.isnan(self.old):
+            return 0.0
+        return -math.inf if math.isnan(self.new) else self.info.sign * self.difference
 
     @property
     def change(self) -> str:
@@ -612,9 +607,9 @@ def _in_words(rows: Sequence[Difference], better: int) -> str:
     """`2 scores lower, 1 missing, 3 higher`; worse and better where less is better in some metrics, but not in all."""
     signs = {row.info.sign for row in rows} - {0}
     down, up = ("lower", "higher") if signs <= {1} else ("higher", "lower") if signs == {-1} else ("worse", "better")
-    lost, new = sum(row.is_lost for row in rows), sum(row.is_new for row in rows)
+    lost, new = (sum(math.isnan(score) for score in of) for of in ([r.new for r in rows], [r.old for r in rows]))
     worse = sum(row.gain < 0 for row in rows) - lost
-    other = sum(not row.gain and not row.is_new for row in rows)
+    other = sum(not row.gain for row in rows) - new
     parts = counted([(lost, "missing"), (new, "new"), (other, "different")])
     return ", ".join([f"{plural(worse, 'score')} {down}", *parts, f"{better:,} {up}"])
 
@@ -734,13 +729,13 @@ def p_text(p: float) -> str:
 def _score(row: Difference) -> list[Words | Cell]:
     pair = [Cell(text, number=value) for text, value in zip(row.change.split(" → "), (row.old, row.new), strict=True)]
     difference = Cell(signed(row.difference), gain_mood(row.gain), row.difference)
-    return [row.key, row.request_id, row.metric, *pair, difference]
+    return [str(row.key), "" if is_absent(row.request_id) else str(row.request_id), row.metric, *pair, difference]
 
 
 def _open_row(row: Difference, old: dict[str, Any], new: dict[str, Any]) -> ShownRow:
     """A score that differs, with both runs."""
     _, _, *columns = [cell if isinstance(cell, Cell) else Cell(cell) for cell in _score(row)]
-    return row_of_runs(row.key, row.metric, {"before": old, "after": new}, columns[1:3], columns)
+    return row_of_runs(str(row.key), row.metric, {"before": old, "after": new}, columns[1:3], columns)
 
 
 def row_of_runs(

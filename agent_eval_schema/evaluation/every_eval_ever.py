@@ -14,7 +14,7 @@ import hashlib
 import os
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from itertools import count
 from typing import Any, Literal
 
@@ -24,10 +24,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_eval_schema.errors import EvalSetError, UnwrittenScoreWarning, cannot_read
-from agent_eval_schema.evaluation.result_blocks import cell_text
 from agent_eval_schema.evaluation.row_keys import keys_as_text
 from agent_eval_schema.evaluation.saved_result import KEYS, RECORD, ResultRecord
-from agent_eval_schema.evaluation.table import REQUEST_ID, ScoreStats, score_column
+from agent_eval_schema.evaluation.table import REQUEST_ID, ScoreStats, cell_text, score_column
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.io.atomic import replacing, require_local_place
 from agent_eval_schema.io.locks import locked
@@ -36,7 +35,7 @@ from agent_eval_schema.io.source import Source
 from agent_eval_schema.io.streams import creating
 from agent_eval_schema.metrics.catalog import LATENCY
 from agent_eval_schema.metrics.independence import RowKeys
-from agent_eval_schema.metrics.metric_info import MetricInfo, numbers_of
+from agent_eval_schema.metrics.metric_info import MetricInfo, Numbers, numbers_of
 from agent_eval_schema.render.phrases import plural
 from agent_eval_schema.runtime.version import __version__
 from agent_eval_schema.runtime.warn import warn_caller
@@ -75,7 +74,7 @@ def write_evaluation(
     path: str,
     record: ResultRecord,
     parts: Iterator[pd.DataFrame],
-    reasons: Mapping[str, Sequence[str | None]],
+    reasons: Mapping[str, Numbers],
     keys: RowKeys | None,
     tallies: Mapping[str, ScoreStats],
     infos: Mapping[str, MetricInfo],
@@ -170,8 +169,7 @@ def _unwritten(info: MetricInfo, tally: ScoreStats | None) -> str:
     if info.span is None:
         return "no scale, so no score is known to be correct"
     low, high = info.ends or (0, 0)
-    found = [value for value, _ in tally.counts]
-    return "" if low <= found[0] and found[-1] <= high else f"scores outside of its scale {info.ends}"
+    return "" if low <= tally.known.min() and tally.known.max() <= high else f"scores outside of its scale {info.ends}"
 
 
 def _best(info: MetricInfo) -> float:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -23,18 +23,24 @@ import pandas as pd
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
+from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.evaluation.comparison import (
     CHANCE,
     OPENED,
     MatchedRows,
     OfSeveral,
     gain_mood,
+    matched_rows,
     metric_change,
     p_text,
     row_of_runs,
+    shared_infos,
     significant_words,
+    units_of,
 )
-from agent_eval_schema.evaluation.result_blocks import MetricComparison, name_of, written_alike
+from agent_eval_schema.evaluation.result_blocks import SESSIONS_UNKNOWN, MetricComparison, name_of, written_alike
+from agent_eval_schema.evaluation.scored_rows import ScoredRows
+from agent_eval_schema.evaluation.table import REQUEST_ID
 from agent_eval_schema.metrics.differences import holm
 from agent_eval_schema.metrics.intervals import NAN, mean_interval
 from agent_eval_schema.metrics.metric_info import MetricInfo
@@ -57,6 +63,7 @@ from agent_eval_schema.render.blocks import (
 from agent_eval_schema.render.document import json_text, plain_values, versioned
 from agent_eval_schema.render.page import percent
 from agent_eval_schema.render.phrases import MISSING, NextCommand, number, plural, share, signed
+from agent_eval_schema.text.choices import shown
 
 Numbers = np.ndarray[Any, Any]
 
@@ -129,25 +136,38 @@ class ScoreHistory(OfSeveral):  # numpydoc ignore=PR01
     2  exact_match   3   0.5
     """
 
+    _command = 'history.save("history.html")'
+    _markdown = "history.to_markdown()"
+    _fallen_words = "that changed sides for the worse"
+
     def __init__(
         self,
-        runs: list[str],
-        configurations: list[str],
-        scores: Mapping[str, Numbers],
-        keys: Sequence[Any],
-        units: Numbers,
-        infos: Mapping[str, MetricInfo],
-        results: Sequence[str | None] = (),
-        remarks: Sequence[str] = (),
-        cells_of: Callable[[int], Sequence[dict[str, Any]]] | None = None,
-        *,
-        asked: bool = False,
+        results: Sequence[ScoredRows],
+        key: str | None,
+        cluster: str | None,
+        configurations: Sequence[str] | None,
+        metrics: Sequence[str] | None,
     ) -> None:
-        self.remarks, self._cells_of = list(remarks), cells_of
-        self._about: Sequence[tuple[str, str]] = ()
-        self._results, self._infos = list(results), infos
-        self.runs, self.row_count, self._command = runs, len(keys), 'history.save("history.html")'
-        self._markdown = "history.to_markdown()"
+        self.runs = runs = run_names([result.name for result in results])
+        if configurations is not None and (isinstance(configurations, str) or len(configurations) != len(runs)):
+            raise EvalSetError(f"configurations: expected a name per result, {len(runs)}; got {shown(configurations)}")
+        configurations, asked = list(configurations or runs), metrics is not None
+        self._infos = infos = shared_infos(results, metrics)
+        self._results = results
+        self._places = at = shared_rows([matched_rows(results[0], other, key) for other in results[1:]])
+        self.row_count = len(at[0])
+        if not self.row_count:
+            raise EvalSetError("the results share no row")
+        scores = {
+            name: np.column_stack([of.tallies[name].by_row[rows] for of, rows in zip(results, at, strict=True)])
+            for name in infos
+        }
+        table, informed = results[0].metrics_table, next((of for of in results if of._record.sessions), None)
+        name = key or (REQUEST_ID if REQUEST_ID in table else None)
+        keys = at[0].tolist() if name is None else table[name].iloc[at[0]].tolist()
+        all_units = units_of(results[0], informed or results[0], key, cluster)
+        units = at[0] if all_units is None else all_units.codes[at[0]]
+        self.remarks = [] if informed else [SESSIONS_UNKNOWN]
         steps = [
             metric_change(infos[name], before, after, units, asked)
             for name, table in scores.items()
@@ -172,7 +192,7 @@ class ScoreHistory(OfSeveral):  # numpydoc ignore=PR01
         ]
         changed.sort(key=lambda line: (-line[2], line[4]))  # the metrics of a row together
         columns = ["key", "metric", "changes", "scores"]
-        self._places = [place for *_, place in changed]
+        self._changed = [row for *_, row in changed]
         self.rows = pd.DataFrame([line[:4] for line in changed], columns=columns).astype({"changes": "int64"})
 
     @property
@@ -264,14 +284,15 @@ class ScoreHistory(OfSeveral):  # numpydoc ignore=PR01
         title = "Rows that changed sides, most changes first"
         blocks.append(Section("rows", title, list(self._rows(title))))
         following = [NextCommand(self._command, "lists all rows that changed sides")] if self._command else []
-        runs = [Only("html", [Terms(self._about)])]
+        about_runs = zip(self.runs, [result._about for result in self._results], strict=True)
+        runs = [Only("html", [Terms(list(about_runs))])]
         return View(
             title=verdict, about=runs, verdict=verdict, mood=mood, blocks=blocks, following=following, first=first
         )
 
     def _fallen(self) -> list[int]:
         """The rows that changed sides and became worse, the largest losses first."""
-        rows = zip(self.rows["metric"], self.rows["scores"], self._places, strict=True)
+        rows = zip(self.rows["metric"], self.rows["scores"], self._changed, strict=True)
         gains = [(self._infos[metric].sign * (scores[-1] - scores[0]), place) for metric, scores, place in rows]
         return [place for gain, place in sorted(one for one in gains if one[0] < 0)]
 
@@ -279,11 +300,8 @@ class ScoreHistory(OfSeveral):  # numpydoc ignore=PR01
         """The rows that changed sides: a page opens them with the answers of all runs."""
         lines = list(self.rows.itertuples(index=False, name=None))
         table = Table(["Row", "Metric", "#changes", "Scores"], [_of_row(*line) for line in lines], title, in_text=10)
-        if self._cells_of is None:
-            yield table
-            return
         opened = []
-        for (key, metric, changes, scores), place in zip(lines[:OPENED], self._places, strict=False):
+        for (key, metric, changes, scores), place in zip(lines[:OPENED], self._changed, strict=False):
             runs = dict(zip(self.runs, self._cells_of(place), strict=True))
             cells = [Cell(number(score)) for score in scores]
             columns = [Cell(metric), Cell(f"{changes:,}", number=changes), Cell(_over_runs(scores))]

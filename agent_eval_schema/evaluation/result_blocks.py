@@ -1,42 +1,26 @@
-"""What a report on scores shows: as plain values, then as blocks.
+"""What a report on scores shows, as blocks; and what a page of them has beside the numbers.
 
-EvalResult.summary() ──▶ ResultSummary ──▶ result_view
-                         lines             a line per metric
-                         reason_groups     why rows have no score
-                         plots, worst      only with `worst`: how scores are distributed, the rows, worst first,
-                         intervals …       and the pictures: confidence intervals, scores by row and by group
-
-Its pictures are counted while the rows pass by:
-
-part ─▶ steps    per metric: what the scores of each step of the rows lack to 1
-     ─▶ groups   per column with few values: the rows and the scores of each value
-     ─▶ errors   the calls that failed with each error
-     ─▶ rows     those first that are to be examined first: those that failed, then the lowest scores
+ScoredRows ──▶ result_view
+          └──pictures_of──▶ the rows, worst first; how scores are distributed, by row and by group
 """
 
-import heapq
+from __future__ import annotations
+
 import math
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from typing import Any
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any, get_args
 
-import msgspec
 import numpy as np
 import pandas as pd
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from agent_eval_schema.decoding.requests import last_question
-from agent_eval_schema.evaluation.table import (
-    REQUEST_ID,
-    RUN_COLUMNS,
-    Groups,
-    Places,
-    ScoreStats,
-    add_by_group,
-    score_column,
-    scores_in,
-)
+from agent_eval_schema.evaluation.scored_rows import Scored, ScoredRows
+from agent_eval_schema.evaluation.table import REQUEST_ID, RUN_COLUMNS, ScoreStats, cell_text, rows_by, score_column
 from agent_eval_schema.io.records import is_absent
 from agent_eval_schema.metrics.catalog import FAILURE, LATENCY, METRICS
 from agent_eval_schema.metrics.intervals import MeanInterval
@@ -62,12 +46,11 @@ from agent_eval_schema.render.blocks import (
     Words,
 )
 from agent_eval_schema.render.document import json_text, plain_values, versioned
-from agent_eval_schema.render.figures import CELLS
-from agent_eval_schema.render.page import heat, percent, runs
+from agent_eval_schema.render.figures import CELLS, steps
+from agent_eval_schema.render.page import heat, percent, plot, runs
 from agent_eval_schema.render.phrases import (
     EXAMPLES_SHOWN,
     MISSING,
-    Call,
     NextCommand,
     aligned,
     number,
@@ -89,18 +72,8 @@ UNREADABLE = "cannot be read"
 REASONS_SHOWN = 50
 """Reasons of missing scores that a report shows; `unscored` has them all."""
 
-ISSUES_AT_ONCE = 5
-"""First issues that a notebook does not fold."""
-
-
-class Scored(Struct, frozen=True):
-    """One line of a result's table of metrics."""
-
-    metric: str
-    mean: float
-    std: float
-    rows: int
-    scored: int
+ISSUES_SHOWN, ISSUES_AT_ONCE = 20, 5
+"""First issues that a page shows, and those that a notebook does not fold."""
 
 
 class ScoreSteps(Struct, frozen=True):
@@ -112,58 +85,23 @@ class ScoreSteps(Struct, frozen=True):
     unscored: list[float]
 
 
-class GroupMean(Struct, frozen=True):
-    """The mean of a metric in a group of rows, with its 95 % confidence interval (NaN if there is none)."""
-
-    metric: str
-    mean: float
-    low: float
-    high: float
-    scored: int
-
-
 class GroupOfRows(Struct, frozen=True):
-    """The rows with one value of a column."""
+    """The rows with one value of a column, and the interval of the mean of each metric."""
 
     value: str
     rows: int
-    means: list[GroupMean]
+    means: dict[str, MeanInterval]
 
 
-class ResultSummary(Struct, frozen=True, kw_only=True):
-    """A result as plain values. `reason_groups` has (reason, rows, metrics), `findings` (row, path, message) of the
-    first issues, `latency` the percentiles in seconds; the `headline` names the rows without a score. `intervals` are
-    the 95 % confidence intervals of the means by metric, `units` how many independent units the rows are, `sessions`
-    whether it is known which rows belong together, `spreads` the standard deviations between questions and between
-    answers to the same one, `infos` what is known of metrics, `groups` the groups by column, `errors` the most frequent
-    errors of failed calls, with their rows; `without_judge` the skipped scorers, with the rows that each could score.
-    """
+class Pictures(Struct, frozen=True, kw_only=True):
+    """What a page has beside the numbers: the distributions, the scores over the rows and by groups of each column, the
+    rows that are to be examined first, and what opens a review of these."""
 
-    call: Call
-    row_count: int
-    metrics: tuple[str, ...]
-    options: dict[str, str]
-    numbers: dict[str, float]
-    lines: list[Scored]
-    reasons: dict[tuple[str, str], int]
-    reason_groups: list[tuple[str, int, list[str]]]
-    issue_counts: dict[str, int]
-    headline: str
-    latency: dict[str, float]
-    intervals: dict[str, MeanInterval]
-    units: str
-    sessions: bool
-    spreads: dict[str, tuple[float, float]]
-    infos: dict[str, MetricInfo]
-    findings: list[tuple[Any, Any, str]] = []
-    plots: list[dict[str, Any]] = []
-    worst: OpenRows | None = None
-    review: list[NextCommand] = []
-    steps: list[ScoreSteps] = []
-    groups: dict[str, list[GroupOfRows]] = {}
-    errors: list[tuple[str, int]] = []
-    run_id: str | None = None
-    without_judge: dict[str, int] = {}
+    plots: list[dict[str, Any]]
+    steps: list[ScoreSteps]
+    groups: dict[str, list[GroupOfRows]]
+    worst: OpenRows | None
+    review: list[NextCommand]
 
 
 class MetricComparison(Struct, frozen=True):
@@ -216,17 +154,20 @@ _COMPARED = {
 """By the option `match`: how trajectories were compared, if not as usual."""
 
 
-def result_view(result: ResultSummary) -> View:
+def result_view(result: ScoredRows, pictures: Pictures | None = None) -> View:
     """A line per metric, why rows have no score, then what the means cover, the worst of them and the next command."""
-    where = os.path.basename(result.call.name) if result.call.name else ""
+    where = os.path.basename(result._call.name) if result._call.name else ""
     title = f"{where or 'evaluation'}: {plural(result.row_count, 'row')}, {plural(len(result.metrics), 'metric')}"
-    latency = ", ".join(f"{name} {seconds(value)}" for name, value in result.latency.items())
+    latency = ""
+    if (stats := result.tallies.get(LATENCY, ScoreStats())).scored:
+        latency = f"Latency: {', '.join(f'p{q * 100:g} {seconds(stats.percentile(q))}' for q in PERCENTILES)}"
     options = ", ".join(f"{name}={value}" for name, value in result.options.items())
     options = f" ({options})" if options else ""
     notes = [
         *([Line(("MLflow run ", Part(result.run_id, "code")), "muted")] if result.run_id else []),
-        Line(latency and f"Latency: {latency}", "muted"),
+        Line(latency, "muted"),
     ]
+    worst = pictures.worst if pictures else None
     return View(
         title=title,
         about=[Only("html", [Line(where, "muted")])],
@@ -234,36 +175,38 @@ def result_view(result: ResultSummary) -> View:
         mood=mood_of(result),
         notes=[Only("html", notes)],
         following=next_commands(result),
-        then=result.review,
-        first=first_of(result),
+        then=pictures.review if pictures else [],
+        first=first_of(result, worst),
         blocks=[
             Only("text", [Line(_COMPARED.get(result.options.get("match", ""), ""))]),
             *means_of(result),
-            *_unscored(result),
+            *_unscored(result, with_issues=pictures is not None),
             *_aggregates(result),
-            *([Only("html", [Section("rows", "Rows", [result.worst])])] if result.worst else []),
-            Fold("Scores by row and by group, distributions", list(_pictures(result))),
+            *([Only("html", [Section("rows", "Rows", [worst])])] if worst else []),
+            Fold("Scores by row and by group, distributions", list(_pictures(result, pictures)) if pictures else []),
         ],
         footer=f"{options}. Row numbers are zero-based; std is the sample standard deviation; unscored rows are "
         "excluded from mean and std.",
     )
 
 
+PERCENTILES = (0.5, 0.9, 0.95, 0.99)
+
 METRICS_NAMED = 2
 """Metrics that a headline names, those with the worst scores first."""
 
 
-def verdict_of(result: ResultSummary) -> str:
+def verdict_of(result: ScoredRows) -> str:
     """What the means cover and the worst of them: `1 of 4 rows scored; 3 unreadable: exact_match 0.5`."""
-    coverage = result.headline or f"{plural(result.row_count, 'row')} evaluated"
+    coverage = result._headline or f"{plural(result.row_count, 'row')} evaluated"
     unreadable = sum(
         rows
-        for reason, rows, metrics in result.reason_groups
+        for reason, rows, metrics in result._reason_groups
         if reason.endswith(UNREADABLE) and len(metrics) == len(result.metrics)
     )
-    if unreadable and result.headline:
+    if unreadable and result._headline:
         coverage = f"{coverage}; {unreadable:,} unreadable"
-    lines = [line for line in result.lines if line.metric not in (LATENCY, FAILURE) and line.mean == line.mean]
+    lines = [line for line in result._lines if line.metric not in (LATENCY, FAILURE) and line.mean == line.mean]
     if not lines:
         return coverage
     if is_perfect(result):
@@ -272,7 +215,7 @@ def verdict_of(result: ResultSummary) -> str:
     lacks = {line.metric: _lack(line, result.infos[line.metric]) for line in lines}
     lines = sorted((x for x in lines if lacks[x.metric]), key=lambda x: lacks[x.metric], reverse=True) or lines
     named = [f"{line.metric} {_mean_text(result.infos[line.metric], line.mean)}" for line in lines[:METRICS_NAMED]]
-    interval = result.intervals[lines[0].metric]
+    interval = result._intervals[lines[0].metric]
     if count == 1 and not interval.note:
         named = [f"{named[0]} (95% interval {number(interval.low)} to {number(interval.high)})"]
     others = count - len(named)
@@ -293,78 +236,78 @@ def _is_best(line: Scored, info: MetricInfo) -> bool:
     return bool(line.scored and info.share_sign) and not _lack(line, info)
 
 
-def is_perfect(result: ResultSummary) -> bool:
+def is_perfect(result: ScoredRows) -> bool:
     """Whether every row has the best score of every metric, as far as a metric can have one."""
-    lines = [line for line in result.lines if line.metric != LATENCY]
-    return bool(lines) and not result.headline and all(_is_best(line, result.infos[line.metric]) for line in lines)
+    lines = [line for line in result._lines if line.metric != LATENCY]
+    return bool(lines) and not result._headline and all(_is_best(line, result.infos[line.metric]) for line in lines)
 
 
-def mood_of(result: ResultSummary) -> str:
-    if not any(line.scored for line in result.lines if line.metric in result.metrics) and result.metrics:
+def mood_of(result: ScoredRows) -> str:
+    if not any(line.scored for line in result._lines if line.metric in result.metrics) and result.metrics:
         return "error"
-    return "warning" if result.headline else "good" if is_perfect(result) or not result.metrics else ""
+    return "warning" if result._headline else "good" if is_perfect(result) or not result.metrics else ""
 
 
-def _failed(result: ResultSummary) -> bool:
+def _failed(result: ScoredRows) -> bool:
     """Whether a call failed, of those that this evaluation made."""
-    return FAILURE not in result.metrics and any(line.metric == FAILURE and line.mean > 0 for line in result.lines)
+    return FAILURE not in result.metrics and any(line.metric == FAILURE and line.mean > 0 for line in result._lines)
 
 
-def _has_issues(result: ResultSummary) -> bool:
-    return any(rule_of(code).severity is not Severity.INFO for code in result.issue_counts)
+def _has_issues(result: ScoredRows) -> bool:
+    return any(rule_of(code).severity is not Severity.INFO for code in result._causes)
 
 
-def next_commands(result: ResultSummary) -> list[NextCommand]:
+def next_commands(result: ScoredRows) -> list[NextCommand]:
     """What shows which calls failed, why rows have no score (the issues of their cells, else the fields that they
     lack), or the rows with low scores."""
     if _failed(result):
         return [NextCommand("result.failures", "lists the error of each call that failed")]
     if _has_issues(result):
-        return [NextCommand(result.call.validation(), "shows where the issues are and how to fix them")]
+        return [NextCommand(result._call.validation(), "shows where the issues are and how to fix them")]
     of_trajectories = _VERTEX.issuperset(result.metrics)
-    if result.headline and result.row_count:
-        command = result.call.command("metrics", "--system", "vertex") if of_trajectories else ""
+    if result._headline and result.row_count:
+        command = result._call.command("metrics", "--system", "vertex") if of_trajectories else ""
         if command:
             return [NextCommand(command, "shows which field would enable the most rows")]
         return [NextCommand("result.reasons", "shows the reason for each missing score")]
     if not result.row_count or is_perfect(result) or not result.metrics:
         return []
-    ran = any(line.metric == FAILURE for line in result.lines)
-    command = result.call.command("score", "--html", "scores.html") if of_trajectories and not ran else ""
+    ran = any(line.metric == FAILURE for line in result._lines)
+    command = result._call.command("score", "--html", "scores.html") if of_trajectories and not ran else ""
     return [NextCommand(command or 'result.save("scores.html")', "shows the rows, those with the worst scores first")]
 
 
-def first_of(result: ResultSummary) -> Words:
+def first_of(result: ScoredRows, worst: OpenRows | None) -> Words:
     """Where a page shows what to do first: the row with the lowest scores, or why rows have none."""
     if is_perfect(result) or (_has_issues(result) and not _failed(result)):
         return ""
-    row = next(iter(result.worst.rows), None) if result.worst else None
-    if row is not None and (row.failed or not result.headline):
+    row = next(iter(worst.rows), None) if worst else None
+    if row is not None and (row.failed or not result._headline):
         why = "failed" if row.failed else "has the worst scores"
         return (Part(f"row {row.row}", "#rows"), f", which {why}: {row.title}")
-    return (Part("the reasons", "#reasons"), " why rows have no score") if result.reason_groups else ""
+    return (Part("the reasons", "#reasons"), " why rows have no score") if result._reason_groups else ""
 
 
 _VERTEX = {metric.name for metric in METRICS if metric.system == "vertex"}
 
 
 def result_json(
-    result: ResultSummary, rows: Iterable[dict[Any, Any]] = (), compared: Iterable[MetricComparison] = ()
+    result: ScoredRows, rows: Iterable[dict[Any, Any]] = (), compared: Iterable[MetricComparison] = ()
 ) -> str:
     """The summary, why rows have no score, these rows of the table, and how metrics changed, as JSON. NaN is null."""
     listed = list(rows)
     document = {
-        "source": visible(result.call.name) if result.call.name else None,
+        "source": visible(result._call.name) if result._call.name else None,
         "options": result.options,
-        "headline": result.headline or None,
+        "headline": result._headline or None,
         "metrics": list(result.metrics),
-        "summary_metrics": result.numbers,
-        "scored": {line.metric: line.scored for line in result.lines},
-        "intervals": {name: interval.report for name, interval in result.intervals.items()},
+        "summary_metrics": result.summary_metrics,
+        "scored": {line.metric: line.scored for line in result._lines},
+        "intervals": {name: interval.report for name, interval in result._intervals.items()},
         "run_id": result.run_id,
         "without_judge": result.without_judge,
-        "unscored": [{"metric": m, "reason": why, "rows": n} for (m, why), n in result.reasons.items()],
-        "issue_counts": result.issue_counts,
+        "unscored": result.unscored.to_dict("records"),
+        "issue_counts": result._causes,
         "rows_listed": len(listed),
         "rows": listed,
         "comparison": [asdict(line) for line in compared],
@@ -373,13 +316,13 @@ def result_json(
 
 
 # --- means
-def means_of(result: ResultSummary) -> list[Block]:
+def means_of(result: ScoredRows) -> list[Block]:
     """The means with what they cover, as a table in each form."""
-    means, stds = (_written(result, [getattr(x, what) for x in result.lines]) for what in ("mean", "std"))
+    means, stds = (_written(result, [getattr(x, what) for x in result._lines]) for what in ("mean", "std"))
     columns = ["metric", "%mean", "#", "#95% interval", "#std", "#rows scored", "#coverage"]
-    lines = [_mean(result, *line) for line in zip(result.lines, means, stds, strict=True)]
+    lines = [_mean(result, *line) for line in zip(result._lines, means, stds, strict=True)]
     about = [Line(words, "muted") for words in _about_intervals(result)]
-    if any(result.infos[line.metric].known_sign < 0 for line in result.lines):
+    if any(result.infos[line.metric].known_sign < 0 for line in result._lines):
         about.append(Line(f"{LOWER} lower is better.", "muted"))
     table = Table(columns, lines, title="Metrics", kind="metrics scores")
     return [Only("text", [table, *about]), Only("html", [Section("metrics", "Metrics", [table, *about])])]
@@ -397,34 +340,35 @@ def name_of(info: MetricInfo) -> Words:
     return (Part(info.name, "name"), *([Part(f" {' '.join(about)}", "muted")] if about else []))
 
 
-def _about_intervals(result: ResultSummary) -> Iterator[str]:
+def _about_intervals(result: ScoredRows) -> Iterator[str]:
     """What the intervals count as independent, which means have none for which reason, and the noise of repeats."""
-    found = [interval for interval in result.intervals.values() if not interval.note]
-    if found and not result.sessions:
+    found = [interval for interval in result._intervals.values() if not interval.note]
+    if found and not result._record.sessions:
         yield SESSIONS_UNKNOWN
-    if any(interval.units < interval.rows for interval in found):
-        yield f"The intervals are those of {result.units}, not of {plural(result.row_count, 'row')}."
-    for metric, interval in result.intervals.items():
+    if (units := result._units) is not None and any(interval.units < interval.rows for interval in found):
+        words = units.words(len(np.unique(units.codes)))
+        yield f"The intervals are those of {words}, not of {plural(result.row_count, 'row')}."
+    for metric, interval in result._intervals.items():
         if interval.assumes:
             yield f"{metric}: the scale of {metric} is not known: the interval assumes {interval.assumes}."
     notes: dict[str, list[str]] = {}
-    for metric, interval in result.intervals.items():
+    for metric, interval in result._intervals.items():
         if interval.note and interval.rows:
             notes.setdefault(interval.note, []).append(metric)
     for note, metrics in notes.items():
-        which = "all metrics" if len(metrics) == len(result.intervals) > 1 else ", ".join(metrics)
+        which = "all metrics" if len(metrics) == len(result._intervals) > 1 else ", ".join(metrics)
         yield f"{which}: {note}."
-    for metric, (questions, answers) in result.spreads.items():
+    for metric, (questions, answers) in result._spreads.items():
         yield (
             f"{metric}: standard deviation {number(questions)} between questions, {number(answers)} between answers to "
             "the same question (the noise of the agent)."
         )
 
 
-def _mean(result: ResultSummary, line: Scored, mean: str, std: str) -> list[Words | Cell]:
-    interval = result.intervals.get(line.metric, MeanInterval(0, 0))
+def _mean(result: ScoredRows, line: Scored, mean: str, std: str) -> list[Words | Cell]:
+    interval = result._intervals.get(line.metric, MeanInterval(0, 0))
     low, high = interval.low, interval.high
-    is_covered = line.scored == line.rows
+    is_covered = line.scored == result.row_count
     info = result.infos[line.metric]
     sign, mood = ("✓ ", "good") if _is_best(line, info) else ("✗ ", "error") if _lack(line, info) == 1 else ("", "")
     return [
@@ -433,8 +377,8 @@ def _mean(result: ResultSummary, line: Scored, mean: str, std: str) -> list[Word
         Cell(sign + mean, mood) if line.scored else Cell("not scored", "warning"),
         MISSING if math.isnan(low) else f"{_mean_text(info, low)} to {_mean_text(info, high)}",
         std,
-        f"{line.scored:,} of {line.rows:,}",
-        Cell(share(line.scored, line.rows), "" if is_covered else "warning"),
+        f"{line.scored:,} of {result.row_count:,}",
+        Cell(share(line.scored, result.row_count), "" if is_covered else "warning"),
     ]
 
 
@@ -449,9 +393,9 @@ def _bar(info: MetricInfo, mean: float, low: float, high: float, *, is_covered: 
     return Meter(percent(mean, 1), f"{info.name}: {number(mean)}{between}", kind, interval, direction > 0)
 
 
-def _written(result: ResultSummary, values: Iterable[float]) -> list[str]:
+def _written(result: ScoredRows, values: Iterable[float]) -> list[str]:
     """A number of each metric: scores with the same decimals, seconds with their unit."""
-    pairs = [(value, result.infos[line.metric].unit == "s") for line, value in zip(result.lines, values, strict=True)]
+    pairs = [(value, result.infos[line.metric].unit == "s") for line, value in zip(result._lines, values, strict=True)]
     scores = iter(aligned(value for value, in_seconds in pairs if not in_seconds))
     return [seconds(value) if in_seconds else next(scores) for value, in_seconds in pairs]
 
@@ -461,10 +405,10 @@ def written_alike(info: MetricInfo, values: Iterable[float]) -> list[str]:
     return list(map(seconds, values)) if info.unit == "s" else aligned(values)
 
 
-def _aggregates(result: ResultSummary) -> Iterator[Block]:
+def _aggregates(result: ScoredRows) -> Iterator[Block]:
     """What MLflow aggregated besides means, and the scorers that have no judge."""
-    own = {"row_count", *(f"{line.metric}/{what}" for line in result.lines for what in ("mean", "std"))}
-    others = [(name, number(value)) for name, value in result.numbers.items() if name not in own]
+    own = {"row_count", *(f"{line.metric}/{what}" for line in result._lines for what in ("mean", "std"))}
+    others = [(name, number(value)) for name, value in result.summary_metrics.items() if name not in own]
     yield Only("html", [Table(["Metric", "#value"], others, kind="metrics")])
     if result.without_judge:
         skipped = ", ".join(f"{name} {rows:,}" for name, rows in result.without_judge.items())
@@ -472,33 +416,34 @@ def _aggregates(result: ResultSummary) -> Iterator[Block]:
 
 
 # --- rows
-def _unscored(result: ResultSummary) -> Iterator[Block]:
+def _unscored(result: ScoredRows, *, with_issues: bool) -> Iterator[Block]:
     """Why rows have no score: a line or a table, and the issues of their cells."""
     reasons: list[list[Words | Cell]] = []
     texts: list[Block] = []
-    for reason, count, metrics in result.reason_groups[:REASONS_SHOWN]:
+    for reason, count, metrics in result._reason_groups[:REASONS_SHOWN]:
         is_common = len(metrics) == len(result.metrics)
         reasons.append([reason, f"{count:,}", Cell("every metric" if is_common else ", ".join(metrics), "muted")])
         which = "" if is_common else f" ({', '.join(metrics)})"
         texts.append(Line(f"{plural(count, 'row')} without a score: {reason}{which}"))
-    if (more := len(result.reason_groups) - len(texts)) > 0:
+    if (more := len(result._reason_groups) - len(texts)) > 0:
         texts.append(Line(f"… and {plural(more, 'other reason')}", "muted"))
     issues = [
         Line((Part(f"{rule.code} {rule.name}", f"tag {rule.severity}"), ": ", Part(f"{count:,} ×", "count")))
-        for rule, count in ((rule_of(code), count) for code, count in result.issue_counts.items())
+        for rule, count in ((rule_of(code), count) for code, count in result._causes.items())
     ]
-    causes = [Line(f"{count:,} × {error}") for error, count in result.errors[:EXAMPLES_SHOWN]]
-    if len(result.errors) > len(causes):
-        causes.append(Line(f"… and {plural(len(result.errors) - len(causes), 'other error')}", "muted"))
+    errors = Counter(error[:LONGEST_ERROR] for error in result.failures.values())
+    causes = [Line(f"{count:,} × {error}") for error, count in errors.most_common(EXAMPLES_SHOWN)]
+    if len(errors) > len(causes):
+        causes.append(Line(f"… and {plural(len(errors) - len(causes), 'other error')}", "muted"))
     yield Only("text", [*causes, *texts, *issues])
-    errors = [[error, f"{rows:,}"] for error, rows in result.errors]
+    first = result.issues.head(ISSUES_SHOWN) if with_issues and result._causes else pd.DataFrame()
     found: list[list[Words | Cell]] = [
-        ["" if is_absent(row) else f"{row:,}", Cell("" if is_absent(path) else path, "path"), Part(message, "message")]
-        for row, path, message in result.findings
+        ["" if is_absent(i["row"]) else f"{i['row']:,}", Cell(i["path"] or "", "path"), Part(i["message"], "message")]
+        for i in first.to_dict("records")
     ]
     blocks: list[Block] = [
         Table(["Why", "#rows", "Metrics"], reasons),
-        Table(["Error of the call", "#rows"], errors),
+        Table(["Error of the call", "#rows"], [[e, f"{rows:,}"] for e, rows in errors.most_common(CAUSES_SHOWN)]),
         *issues,
         Table(["#Row", "Where", "What is wrong"], found, at_once=ISSUES_AT_ONCE),
     ]
@@ -506,50 +451,52 @@ def _unscored(result: ResultSummary) -> Iterator[Block]:
 
 
 # --- pictures
-def _pictures(result: ResultSummary) -> Iterator[Block]:
-    steps = [line for line in result.steps if any(line.lost) or any(line.unscored)] if result.row_count > 1 else []
-    if steps:
+def _pictures(result: ScoredRows, pictures: Pictures) -> Iterator[Block]:
+    lines = [line for line in pictures.steps if any(line.lost) or any(line.unscored)] if result.row_count > 1 else []
+    if lines:
         size = -(-result.row_count // CELLS)
         per_step = f", {size:,} rows a step" if size > 1 else ""
         explained = (
             f"From the first row (left) to the last (right){per_step}: the fuller the color, the more points are lost; "
             "gray: no score."
         )
-        table = Table(["Metric", "Rows", "#mean"], [_steps(result, line) for line in steps], kind="presence")
+        table = Table(["Metric", "Rows", "#mean"], [_steps(result, line) for line in lines], kind="presence")
         yield Section("steps", "Scores by row", [Line(explained, "muted"), table])
-    if result.groups:
+    if pictures.groups:
         explained = "The mean of each metric, and its 95% confidence interval as a line."
-        tables = [_grouping(column, groups, result.infos) for column, groups in result.groups.items()]
+        tables = [_grouping(column, groups, result.infos) for column, groups in pictures.groups.items()]
         yield Section("groups", "Scores by group", [Line(explained, "muted"), *tables])
-    if result.plots:
-        yield Section("numbers", "Distributions", [Histograms(result.plots)])
+    if pictures.plots:
+        yield Section("numbers", "Distributions", [Histograms(pictures.plots)])
 
 
-def _steps(result: ResultSummary, line: ScoreSteps) -> list[Words | Cell]:
-    mean = number(next(one.mean for one in result.lines if one.metric == line.metric))
+def _steps(result: ScoredRows, line: ScoreSteps) -> list[Words | Cell]:
+    mean = number(result.tallies[line.metric].mean)
     label = f"{line.metric} over {plural(result.row_count, 'row')}: mean {mean}"
     strip = Strip(len(line.lost), [("none", runs(line.unscored, span=0.5)), ("error", runs(line.lost))], label)
     return [Part(line.metric, "name"), Cell(picture=strip), mean]
 
 
 def _grouping(column: str, groups: Sequence[GroupOfRows], infos: Mapping[str, MetricInfo]) -> Table:
-    by_metric = zip(*(group.means for group in groups), strict=True)
-    numbers = zip(*(aligned(mean.mean for mean in means) for means in by_metric), strict=True)
-    rows = []
-    for group, texts in zip(groups, numbers, strict=True):
-        means = zip(texts, group.means, strict=True)
-        cells = [Cell(text, picture=_bar(infos[mean.metric], mean.mean, mean.low, mean.high)) for text, mean in means]
-        rows.append([Cell(group.value), Cell(f"{group.rows:,}"), *cells])
-    names = [Column(column), Column("rows", is_number=True), *(Column(mean.metric) for mean in groups[0].means)]
+    texts = {metric: aligned(group.means[metric].mean for group in groups) for metric in groups[0].means}
+    rows = [
+        [
+            Cell(group.value),
+            Cell(f"{group.rows:,}"),
+            *(Cell(texts[m][i], picture=_bar(infos[m], of.mean, of.low, of.high)) for m, of in group.means.items()),
+        ]
+        for i, group in enumerate(groups)
+    ]
+    names = [Column(column), Column("rows", is_number=True), *map(Column, groups[0].means)]
     return Table(names, rows, title=column, kind="groups")
 
 
-# --- the pictures, counted while the rows pass by: part ─▶ steps, groups
+# --- the pictures
 GROUPINGS, MOST_GROUPS = 3, 12
 """Columns that rows are grouped by, and the values of such a column, at most."""
 
-CAUSES_SHOWN = 10
-"""Errors that a result shows, at most."""
+CAUSES_SHOWN, LONGEST_ERROR = 10, 200
+"""Errors that a result shows, at most, and the characters of one by which it is known."""
 
 SMALLEST_GROUP = 2
 """Rows that a group has on average, at least: otherwise the values identify rows."""
@@ -559,72 +506,68 @@ _IDENTIFYING = {REQUEST_ID, "prompt", "request", "inputs", "reference", "expecte
 """Columns that are different in each row by what they mean."""
 
 
-class Overview:
-    """The parts of a result's table, in the order of the rows → the pictures."""
+def pictures_of(result: ScoredRows, most: int) -> Pictures:
+    """The pictures of a page with at most `most` rows."""
+    shares = [name for name, one in result.tallies.items() if name not in (LATENCY, FAILURE) and one.is_share]
+    ranks = _ranks(result, shares)
+    order = np.argsort(ranks, kind="stable")
+    chosen = {row: dict[str, Any]() for row in order[:most].tolist()}
+    start = 0
+    labels: dict[str, list[pd.Series[Any]]] = {}
+    for part in result._shown():
+        for row in (row for row in chosen if start <= row < start + len(part)):
+            chosen[row] = {str(name): part.iat[row - start, i] for i, name in enumerate(part.columns)}
+        if not start:
+            labels = {str(c): [] for c in part.columns if "/" not in str(c) and c not in _IDENTIFYING}
+        for name in list(labels):
+            labels[name].append(part[name].map(_label))
+            if labels[name][-1].eq("").any() or labels[name][-1].nunique() > MOST_GROUPS:
+                del labels[name]
+        start += len(part)
+    plots = []
+    for name, one in result.tallies.items():
+        if name != FAILURE and not one.is_binary:
+            bars = one.tenths if name != LATENCY and one.is_share else None
+            unit, show = ("", seconds) if name == LATENCY else ("score", None)
+            plots.append(plot(name, unit, one.distribution, bars, show, one.percentile))
+    return Pictures(
+        plots=plots,
+        steps=[_score_steps(result, name) for name in shares] if start else [],
+        groups=dict(islice(_groups(result, labels), GROUPINGS)),
+        worst=_worst_rows(result, chosen) if start else None,
+        review=result._review("that failed or lost points", order[ranks[order] < 1].tolist()),
+    )
 
-    def __init__(
-        self, stats: Mapping[str, ScoreStats], row_count: int, units: Numbers | None, infos: Mapping[str, MetricInfo]
-    ) -> None:
-        self._names, self._units, self._infos = list(stats), units, infos
-        self._unit = [name for name in stats if name not in (LATENCY, FAILURE) and stats[name].is_share]
-        self._directions = {name: _graded(infos[name], not stats[name].is_binary) for name in self._unit}
-        self._bounds = np.linspace(0, row_count, min(row_count, CELLS) + 1).astype(int)
-        self._lost = {name: np.zeros(len(self._bounds) - 1) for name in self._unit}
-        self._unscored = {name: np.zeros(len(self._bounds) - 1) for name in self._unit}
-        self._groups: dict[str, Groups] | None = None
-        self._places: dict[str, Places] = {}
-        self._rows = 0
 
-    def watching(self, parts: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
-        """The parts as they are; each is counted when it passes."""
-        for part in parts:
-            at = np.searchsorted(self._bounds, self._rows + np.arange(len(part)), side="right") - 1
-            for name in self._unit:
-                scores = scores_in(part, name)
-                np.add.at(self._lost[name], at, np.nan_to_num(lost(scores, self._directions[name])))
-                np.add.at(self._unscored[name], at, np.isnan(scores))
-            if self._groups is None:
-                of_scores = {score_column(name) for name in self._names}
-                names = (str(c) for c in part.columns if c not in of_scores and "/" not in str(c))
-                self._groups = {name: {} for name in names if name not in _IDENTIFYING}
-            for column in list(self._groups):
-                keys = part[column].map(_label)
-                found = self._groups[column]
-                if len(found.keys() | set(keys.dropna())) > MOST_GROUPS or keys.eq("").any():
-                    del self._groups[column]
-                    continue
-                add_by_group(found, part, keys, self._names, self._places.setdefault(column, {}), self._rows)
-            self._rows += len(part)
-            yield part
+def _ranks(result: ScoredRows, shares: Sequence[str]) -> Numbers:
+    """What is to be examined first: -1 a row that failed, then its mean score of `shares`, 1.5 a row without a score, 2
+    one with a full score."""
+    signs = {name: result.infos[name].share_sign for name in shares}
+    points = {n: 1 - scores if signs[n] < 0 else scores for n in shares for scores in [result.tallies[n].by_row]}
+    means = pd.DataFrame(points, index=range(result.row_count)).mean(axis=1).to_numpy(np.float64)
+    if FAILURE in result.tallies:
+        means = np.where(result.tallies[FAILURE].by_row == 1, -1.0, means)
+    return np.where(means < 1, means, np.where(np.isnan(means), 1.5, 2.0))
 
-    @property
-    def steps(self) -> list[ScoreSteps]:
-        """What the scores from 0 to 1 lack, a line per metric."""
-        sizes = np.maximum(np.diff(self._bounds), 1)
-        return [
-            ScoreSteps(name, *((sums[name] / sizes).round(3).tolist() for sums in (self._lost, self._unscored)))
-            for name in self._unit
-        ]
 
-    @property
-    def groups(self) -> dict[str, list[GroupOfRows]]:
-        """The groups of each column that has few values; the largest group first."""
-        found = {}
-        for column, values in (self._groups or {}).items():
-            if len(values) >= 2 and len(values) * SMALLEST_GROUP <= self._rows:
-                groups = []
-                for value, tallies in values.items():
-                    rows = max(tally.rows for tally in tallies.values())
-                    codes = self._units
-                    if codes is not None:
-                        codes = codes[np.concatenate(self._places[column][value])]
-                    means = []
-                    for name, tally in tallies.items():
-                        found_ = tally.interval(codes, scale=self._infos[name].ends)
-                        means.append(GroupMean(name, tally.mean, found_.low, found_.high, tally.scored))
-                    groups.append(GroupOfRows(value, rows, means))
-                found[column] = sorted(groups, key=lambda group: -group.rows)
-        return dict(list(found.items())[:GROUPINGS])
+def _score_steps(result: ScoredRows, name: str) -> ScoreSteps:
+    stats = result.tallies[name]
+    points = lost(stats.by_row, _graded(result.infos[name], not stats.is_binary))
+    return ScoreSteps(name, steps(np.nan_to_num(points)), steps(np.isnan(stats.by_row)))
+
+
+def _groups(
+    result: ScoredRows, labels: Mapping[str, Sequence[pd.Series[Any]]]
+) -> Iterator[tuple[str, list[GroupOfRows]]]:
+    """The groups of each column that has few values; the largest group first."""
+    for column, parts in labels.items():
+        groups = rows_by(pd.concat(parts))
+        if 2 <= len(groups) <= min(MOST_GROUPS, result.row_count / SMALLEST_GROUP):
+            found = [
+                GroupOfRows(value, len(rows), {name: result._interval(name, rows=rows) for name in result.tallies})
+                for value, rows in groups.items()
+            ]
+            yield column, sorted(found, key=lambda group: -group.rows)
 
 
 def _graded(info: MetricInfo, graded: bool) -> int:
@@ -663,57 +606,22 @@ KNOWN_AS = {"prompt": "request", "outputs": "response", "reference": "expected_r
 """Our names of columns that are called otherwise here."""
 
 
-def worst_rows(
-    parts: Iterable[pd.DataFrame],
-    stats: Mapping[str, ScoreStats],
-    row_count: int,
-    most: int,
-    match: Match,
-    infos: Mapping[str, MetricInfo],
-) -> tuple[OpenRows, list[int]]:
-    """At most `most` rows: failed ones, the lowest mean scores from 0 to 1, those without a score, then full scores;
-    and the numbers of all that failed or lack points, in this order."""
-    metrics = [name for name in infos if name != FAILURE]
-    unit = [name for name in stats if name not in (LATENCY, FAILURE) and stats[name].is_share]
-    lower = {score_column(name) for name in unit if infos[name].share_sign < 0}
-    seen: list[Numbers] = []
-    ranked = _ranked(parts, list(map(score_column, unit)), lower, FAILURE in stats, most, seen)
-    chosen = [(row, cells) for _, row, cells in heapq.nsmallest(most, ranked, key=lambda found: found[:2])]
-    columns = [_scores(infos[name], [cells for _, cells in chosen]) for name in metrics]
+def _worst_rows(result: ScoredRows, chosen: Mapping[int, dict[str, Any]]) -> OpenRows:
+    """The `chosen` rows: failed ones, the lowest mean scores from 0 to 1, those without a score, then full scores."""
+    match: Match = next((way for way in get_args(Match) if way == result.options.get("match")), "call")
+    metrics = [name for name in result.infos if name != FAILURE]
+    columns = [_scores(result.infos[name], list(chosen.values())) for name in metrics]
     rows = []
-    for i, (row, cells) in enumerate(chosen):
+    for i, (row, cells) in enumerate(chosen.items()):
         explained = [n for n in cells if n.rpartition("/")[0] in metrics and n != score_column(n.rpartition("/")[0])]
         scores = {name: column[i] for name, column in zip(metrics, columns, strict=True)}
-        failed = not is_absent(failure := cells.get(FAILURE)) and failure == 1
         found = open_row(row, cells, (*SHOWN_BESIDE, *explained), scores, match=match)
-        error = next((text for name, text in found.content.cells if name == "error"), "")
-        rows.append(
-            replace(found, failed=True, title=truncate(error, LONGEST_TITLE) or found.title) if failed else found
-        )
+        if row in result.failures:
+            error = next((text for name, text in found.content.cells if name == "error"), "")
+            found = replace(found, failed=True, title=truncate(error, LONGEST_TITLE) or found.title)
+        rows.append(found)
     about = "Those that failed first, then those with the worst scores."
-    ranks = np.concatenate(seen)
-    lacking = [row for row in np.argsort(ranks, kind="stable").tolist() if ranks[row] < 1]
-    return OpenRows(metrics, rows, row_count, about, "more rows: to_html(rows=…) draws more"), lacking
-
-
-def _ranked(
-    parts: Iterable[pd.DataFrame], unit: list[str], lower: Set[str], ran: bool, most: int, seen: list[Numbers]
-) -> Iterator[tuple[float, int, dict[str, Any]]]:
-    """(rank, row, cells) of each part's lowest rows: the mean score; -1 failed, 1.5 without a score, 2 a full score.
-    Of the `lower` columns less is better. `seen` gets the ranks of all rows."""
-    start = 0
-    for part in parts:
-        points = part[unit].apply(lambda scores: 1 - scores if scores.name in lower else scores)
-        means = points.mean(axis=1) if unit else pd.Series(math.nan, part.index)
-        if ran:
-            means = means.mask(part[FAILURE] == 1, -1.0)
-        scores = means.to_numpy(np.float64)
-        ranks = np.where(scores < 1, scores, np.where(np.isnan(scores), 1.5, 2.0))
-        seen.append(ranks)
-        for place in np.argsort(ranks, kind="stable")[:most].tolist():
-            cells = {str(c): part.iat[place, i] for i, c in enumerate(part.columns)}
-            yield ranks[place].item(), start + place, cells
-        start += len(part)
+    return OpenRows(metrics, rows, result.row_count, about, "more rows: to_html(rows=…) draws more")
 
 
 def open_row(
@@ -774,8 +682,3 @@ def score_mood(info: MetricInfo, score: float, graded: bool) -> str:
     if math.isnan(score):
         return "muted"
     return heat(lost(np.array([score]), _graded(info, graded)).item()) if 0 <= score <= 1 else ""
-
-
-def cell_text(cell: Any) -> str:
-    """A cell as the text that is shown of it."""
-    return cell if isinstance(cell, str) else msgspec.json.encode(cell, enc_hook=str).decode("utf-8", "replace")

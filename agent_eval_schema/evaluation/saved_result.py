@@ -12,7 +12,6 @@ from __future__ import annotations
 import hashlib
 import platform
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
@@ -26,15 +25,15 @@ import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
+from agent_eval_schema.cells.notes import IssueLog
 from agent_eval_schema.errors import EvalSetError
-from agent_eval_schema.evaluation.result_blocks import cell_text
-from agent_eval_schema.evaluation.row_keys import joined_keys, keys_as_text, keys_from_text, row_keys
+from agent_eval_schema.evaluation.row_keys import keys_as_text, keys_from_text, row_keys
 from agent_eval_schema.evaluation.table import (
     REQUEST_ID,
     RUN_COLUMNS,
-    FailedCalls,
-    ScoreStats,
-    error_text,
+    ScoredPart,
+    cell_text,
+    joined_parts,
     score_column,
 )
 from agent_eval_schema.formats.opening import open_source
@@ -44,7 +43,7 @@ from agent_eval_schema.io.source import Source
 from agent_eval_schema.io.write import keeps_types, write_batches
 from agent_eval_schema.metrics.catalog import FAILURE, LATENCY
 from agent_eval_schema.metrics.independence import RowKeys
-from agent_eval_schema.metrics.metric_info import MetricInfo, numbers_of
+from agent_eval_schema.metrics.metric_info import MetricInfo, Numbers, numbers_of
 from agent_eval_schema.schema import EvalRow
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.choices import require_choice
@@ -116,13 +115,13 @@ def write_result(
     path: str,
     record: ResultRecord,
     parts: Iterator[pd.DataFrame],
-    reasons: Mapping[str, Sequence[str | None]],
+    reasons: Mapping[str, Numbers],
     keys: RowKeys | None,
 ) -> int:
     """Write the rows of a result with the reasons of each metric, their keys, and the record."""
     first = next(parts, pd.DataFrame())
     own = set(map(str, first.columns))
-    added: dict[str, Sequence[str | None]] = {
+    added: dict[str, Any] = {
         f"{n}/reason": texts for n, texts in reasons.items() if any(texts) and f"{n}/reason" not in own
     }
     if keys is not None:
@@ -153,24 +152,11 @@ def write_result(
 
 
 # --- a file as a result
-class ReadScores(Struct):
-    """What a file of scores has: its tables, part by part, and what is counted of them once."""
-
-    record: ResultRecord
-    parts: Callable[[], Iterator[pd.DataFrame]]
-    tallies: dict[str, ScoreStats]
-    unscored: Counter[tuple[str, str]]
-    reasons: dict[str, list[str | None]]
-    failed: FailedCalls
-    keys: RowKeys | None
-
-
-WITHOUT_REASON = "the file has no score and no reason"
-
-
-def read_scores(source: Source, metrics: Sequence[str] | None, option: str) -> ReadScores:
-    """The scores of a source. `metrics` are the columns that are scores, None: those of its record, or that look like
-    scores."""
+def read_scores(
+    source: Source, metrics: Sequence[str] | None, option: str
+) -> tuple[ResultRecord, ScoredPart, Callable[[], Iterator[pd.DataFrame]]]:
+    """The record of a source, what is counted of its rows, and the table part by part. `metrics` are the columns that
+    are scores, None: those of its record, or that look like scores."""
     record = _record_of(source)
     columns = _score_columns(source, record, metrics)
     numbers = () if record.data_hash or metrics else _numeric(source, LATENCY, FAILURE)
@@ -198,34 +184,22 @@ def read_scores(source: Source, metrics: Sequence[str] | None, option: str) -> R
             start += len(part)
             yield part, cells
 
-    def parts() -> Iterator[pd.DataFrame]:
-        return (part for part, _ in with_cells())
-
-    found = ReadScores(record, parts, {n: ScoreStats() for n in columns}, Counter(), {}, FailedCalls(), None)
-    keys: list[RowKeys | None] = []
-    reasons: dict[str, list[str | None]] = {name: [] for name in columns}
-    size = 0
+    scored, of_run = [], ("error",) if FAILURE in columns else ()
     for part, cells in with_cells():
         own = keys_from_text(cells[KEYS].tolist()[: len(part)]) if KEYS in cells else None
-        keys.append((row_keys(part) if own is None else own) if len(part) else None)
-        for name, tally in found.tallies.items():
-            scores = part[score_column(name)].to_numpy()
-            tally.add(scores, by_row=keys[-1] is not None)
-            texts = cells[f"{name}/reason"].tolist() if f"{name}/reason" in cells else [None] * len(part)
-            reasons[name] += [None if is_absent(text) else str(text) for text in texts[: len(part)]]
-            missing = [] if name in (LATENCY, FAILURE) else np.flatnonzero(np.isnan(scores)).tolist()
-            found.unscored.update((name, reasons[name][size + row] or WITHOUT_REASON) for row in missing)
-        for row in np.flatnonzero(part[FAILURE].to_numpy() == 1) if FAILURE in columns else ():
-            id, error = (part[name].iloc[row] if name in part else None for name in (REQUEST_ID, "error"))
-            found.failed.add(size + int(row), None if is_absent(id) else str(id), error_text(error))
-        size += len(part)
+        texts = {name: cells[f"{name}/reason"][: len(part)] for name in columns if f"{name}/reason" in cells}
+        reasons = {name: np.array([None if is_absent(t) else str(t) for t in of], object) for name, of in texts.items()}
+        found = {name: part[name].to_numpy() for name in (*map(score_column, columns), *of_run) if name in part}
+        ids = [None if is_absent(id) else str(id) for id in part[REQUEST_ID]] if of_run and REQUEST_ID in part else ()
+        keys = row_keys(part) if own is None and len(part) else own
+        scored.append(ScoredPart(found, IssueLog(len(part)), reasons, ids, keys))
+    whole = joined_parts(scored, columns)
+    size = whole.log.size
     if record.data_hash and size != record.row_count:
         raise EvalSetError(f"{source.name}: expected {record.row_count:,} rows, got {size:,}: the file is not complete")
-    found.record = replace(record, row_count=size, metrics=tuple(n for n in columns if n not in (LATENCY, FAILURE)))
-    found.reasons = {name: texts for name, texts in reasons.items() if any(texts)}
-    known = [key for key in keys if key is not None]
-    found.keys = joined_keys(known) if known and len(known) == len(keys) else None
-    return found
+    whole.reasons = {name: texts for name, texts in whole.reasons.items() if any(texts)}
+    record = replace(record, row_count=size, metrics=tuple(n for n in columns if n not in (LATENCY, FAILURE)))
+    return record, whole, lambda: (part for part, _ in with_cells())
 
 
 def _record_of(source: Source) -> ResultRecord:

@@ -3,8 +3,7 @@
 score_trajectories, EvalTask ──▶ score_rows ──score_source, or input_parts and measure──▶ ScoredPart ──▶ Scoring
                  an agent's answers (task.py) ────────────────────────────measure──────────▶            ──▶ EvalResult
 
-Trajectory metrics alone take whole batches, without anything per row, and of a file they are computed again for its
-table. The scores of others are kept, as a metric may be slow or have a price.
+Trajectory metrics alone take whole batches, without anything per row.
 
     batch ──check──▶ canonical columns ──those that the metrics read──▶ EvalInputs (values, trajectories, issues)
           └────────▶ the cells as they came ────────────────────────────┘ (frame)
@@ -16,9 +15,8 @@ never held as a whole.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -36,11 +34,11 @@ from agent_eval_schema.evaluation.saved_result import ResultRecord, versions
 from agent_eval_schema.evaluation.table import (
     REQUEST_ID,
     RUN_COLUMNS,
-    FailedCalls,
     Findings,
     RowTable,
-    ScoreStats,
+    ScoredPart,
     issues_of,
+    joined_parts,
     score_column,
 )
 from agent_eval_schema.evaluation.task_metrics import (
@@ -54,7 +52,6 @@ from agent_eval_schema.evaluation.task_metrics import (
     row_metrics,
 )
 from agent_eval_schema.evaluation.trajectories import (
-    ScoredPart,
     SessionCalls,
     ToolUseMetric,
     TrajectoryMetric,
@@ -71,7 +68,7 @@ from agent_eval_schema.io.pandas import frame_of
 from agent_eval_schema.io.records import is_absent
 from agent_eval_schema.io.source import Source
 from agent_eval_schema.issues import Finding, Issue
-from agent_eval_schema.metrics.catalog import FAILURE, LATENCY
+from agent_eval_schema.metrics.catalog import FAILURE
 from agent_eval_schema.metrics.definitions import SINGLE_TOOL_USE
 from agent_eval_schema.metrics.independence import RowKeys
 from agent_eval_schema.metrics.trajectory import DEFAULT_METRICS, TRAJECTORY_METRICS, Duplicates, Empty, Match
@@ -329,7 +326,7 @@ def score_rows(
         inputs = input_parts(source, columns_read(metrics), trajectories=bool(options.metrics))
         return (measure(part, metrics, options, max_workers) for part in inputs)
 
-    scoring = Scoring(source, metrics, options, left_out, again=parts if alone and source.name is not None else None)
+    scoring = Scoring(source, metrics, options, left_out)
     with progress(source.read_share) as so_far:
         for part in parts():
             so_far.add(scoring.add(part))
@@ -337,119 +334,70 @@ def score_rows(
 
 
 class Scoring:
-    """The scores of the parts of a source, as they come. They are kept, unless the parts can be had `again`."""
+    """The scores of the parts of a source, as they come; of a file, its rows are read again for the table."""
 
     def __init__(
         self,
         source: Source,
         metrics: Sequence[TaskMetric],
         options: TrajectoryOptions,
-        left_out: Iterable[Issue],
+        left_out: Sequence[Issue],
         *,
         agent: str | None = None,
-        again: Callable[[], Iterator[ScoredPart]] | None = None,
     ) -> None:
-        self._source, self._options, self._again = source, options, again
-        self._metrics = tuple(map(metric_name, metrics))
-        stated = (metric._info for metric in metrics if isinstance(metric, CustomMetric | PointwiseMetric))
-        self._infos = [info for info in stated if info]
-        of_run = () if agent is None else (LATENCY, FAILURE)
-        self._stats = {name: ScoreStats() for name in (*of_run, *self._metrics)}
-        self._left_out, self._agent = list(left_out), agent
-        self._findings, self._unscored = Findings(self._left_out), Counter[tuple[str, str]]()
-        self._failed = FailedCalls()
-        self._keys: list[RowKeys] = []
-        self._kept: list[dict[str, Numbers]] = []
-        self._reasons: list[tuple[int, dict[str, Numbers]]] = []
-        self._ids: list[Sequence[str | None]] = []
-        self._has_ids = False
+        self._source, self._options, self._agent = source, options, agent
+        self._metrics, self._left_out = metrics, len(left_out)
+        self._findings, self._parts, self._rows = Findings(left_out), list[ScoredPart](), 0
         self._frame: pd.DataFrame | None = None
-        self._rows = 0
 
     def add(self, part: ScoredPart) -> int:
         """Take in the next part; returns how many rows it has."""
-        for name, stats in self._stats.items():
-            scores = part.columns[score_column(name)].astype(np.float64, copy=False)
-            stats.add(scores, by_row=part.keys is not None)
-        if FAILURE in self._stats:
-            for row in np.flatnonzero(part.columns[FAILURE] > 0).tolist():
-                self._failed.add(self._rows + row, part.ids[row], str(part.columns["error"][row]))
-        if part.keys is not None:
-            self._keys.append(part.keys)
         self._findings.add(part.log, self._rows)
-        self._unscored.update(part.unscored)
         self._rows += part.log.size
-        self._frame = part.frame
-        self._has_ids |= any(id is not None for id in part.ids)
-        if self._again is None:
-            self._kept.append(part.columns)
-            self._reasons.append((part.log.size, part.reasons))
-            self._ids.append(part.ids)
+        self._frame = part.frame  # of data in memory, which are one part
+        self._parts.append(replace(part, log=IssueLog(part.log.size), frame=None))
         return part.log.size
 
     def result(self) -> EvalResult:
+        names = tuple(map(metric_name, self._metrics))
+        stated = (metric._info for metric in self._metrics if isinstance(metric, CustomMetric | PointwiseMetric))
+        whole = joined_parts(self._parts, names)
         return EvalResult(
             ResultRecord(
-                metrics=self._metrics,
+                metrics=names,
                 row_count=self._rows,
                 source=self._source.name,
                 agent=self._agent,
                 options=self._options.reported,
                 versions=dict(versions()),
-                left_out=len(self._left_out),
-                infos=tuple(self._infos),
+                left_out=self._left_out,
+                infos=tuple(info for info in stated if info),
             ),
-            tallies=self._stats,
-            parts=self._table,
-            reasons=self._reasons_by_row,
-            unscored=self._unscored,
+            whole,
+            partial(self._table, whole),
+            Call(self._source.name, {**self._source.options, **self._options.not_default}),
             findings=self._findings,
-            failed=self._failed,
-            call=Call(self._source.name, {**self._source.options, **self._options.not_default}),
-            keys=joined_keys(self._keys) if self._keys else None,
         )
 
-    def _reasons_by_row(self) -> dict[str, list[str | None]]:
-        again = ((part.log.size, part.reasons) for part in self._again()) if self._again is not None else self._reasons
-        found: dict[str, list[str | None]] = {name: [] for name in self._metrics}
-        for size, reasons in again:
-            for name, rows in found.items():
-                rows += reasons[name].tolist() if name in reasons else [None] * size
-        return found
-
-    def _table(self) -> Iterator[pd.DataFrame]:
+    def _table(self, whole: ScoredPart) -> Iterator[pd.DataFrame]:
         """The rows with their scores, in parts: with the index of a frame, else numbered through all parts."""
-        names = list(dict.fromkeys(name for columns in self._kept for name in columns))
-        start = 0
-        for frame, columns, ids in self._rows_and_columns():
-            whole = _beside(frame, columns, names or list(columns))
-            if self._has_ids and REQUEST_ID not in whole.columns:
-                whole.insert(0, REQUEST_ID, pd.Series(list(ids) or None, whole.index, dtype="object"))
+        start, has_ids = 0, any(id is not None for id in whole.ids)
+        for frame in self._frames():
+            rows = slice(start, start + len(frame))
+            table = frame.drop(columns=[name for name in RUN_COLUMNS if name in whole.columns], errors="ignore")
+            table = table.assign(**{name: column[rows] for name, column in whole.columns.items()})
+            if has_ids and REQUEST_ID not in table.columns:
+                table.insert(0, REQUEST_ID, pd.Series(whole.ids[rows], table.index, dtype="object"))
             if self._source.index is None:
-                whole.index = pd.RangeIndex(start, start + len(whole))
-            start += len(whole)
-            yield whole
+                table.index = pd.RangeIndex(start, start + len(table))
+            start += len(table)
+            yield table
 
-    def _rows_and_columns(self) -> Iterator[tuple[pd.DataFrame, dict[str, Numbers], Sequence[str | None]]]:
+    def _frames(self) -> Iterator[pd.DataFrame]:
         if self._source.name is None:  # one DataFrame, of the kind of the data
-            frame = whole_frame(self._source, self._rows) if self._frame is None else self._frame
-            kept = self._kept or [{score_column(name): np.empty(0) for name in self._stats}]
-            columns = {name: np.concatenate([columns[name] for columns in kept]) for name in kept[0]}
-            yield frame, columns, list(chain.from_iterable(self._ids))
-        elif self._again is not None:
-            parts = ((part.batch, part) for part in self._again())
-            yield from ((frame_of([batch]), part.columns, part.ids) for batch, part in parts if batch is not None)
+            yield whole_frame(self._source, self._rows) if self._frame is None else self._frame
         else:
-            frames = (frame_of([batch]) for batch in self._source.batches())
-            yield from zip(frames, self._kept, self._ids, strict=True)
-
-
-def _beside(frame: pd.DataFrame, columns: Mapping[str, Numbers], names: Iterable[str]) -> pd.DataFrame:
-    """The rows with these columns, None for a missing one. The outputs of the agent replace those of the data."""
-    none = np.full(len(frame), None)
-    found = {name: columns.get(name, none) for name in names}
-    kept = frame.drop(columns=[name for name in RUN_COLUMNS if name in found and name in frame.columns])
-    return kept.assign(**{name: pd.Series(v, kept.index, dtype=v.dtype) for name, v in found.items()})
+            yield from (frame_of([batch]) for batch in self._source.batches())
 
 
 # --- metrics of any kind
@@ -466,20 +414,18 @@ def measure(
     failed = np.zeros(len(inputs.frame), bool) if ran is None else columns[FAILURE] > 0
     table = RowTable(inputs.frame, inputs.values, frozenset(np.flatnonzero(failed).tolist()))
     unread = IssueLog(table.size)  # the validation has reported them, but has not seen what an agent returns
-    scores, why, reasons = dict[str, Numbers](), Counter[tuple[str, str]](), dict[str, Numbers]()
+    scores, reasons = dict[str, Numbers](), dict[str, Numbers]()
     if options.metrics:
-        scores, why, reasons = score_calls(
+        scores, reasons = score_calls(
             inputs.trajectories, options, inputs.log, unread, failed, keys=inputs.keys, whole=inputs.whole
         )
         for row, (code, column, path, message, hint) in zip(unread.rows, unread.notes, strict=True):
             if ran is not None and column == PREDICTED and RULES[code].severity is Severity.ERROR:
                 inputs.log.add(RULES[code], row, column, message, path=path, hint=hint)
-    unscored = Counter[tuple[str, str]]()
     for metric in metrics:
         name = metric_name(metric)
         if name in scores:
             columns[score_column(name)] = scores[name]
-            unscored.update({key: rows for key, rows in why.items() if key[0] == name})
             continue
         if isinstance(metric, CustomMetric):
             measured = measure_custom(metric, table)
@@ -489,7 +435,5 @@ def measure(
             measured = measure_row_metric(row_metrics()[name], table)
         for part, values in measured.columns.items():
             columns[f"{name}/{part}"] = pd.Series(values, dtype="float64" if part == "score" else "object").to_numpy()
-        reasons[name] = np.array([*measured.reasons, None], object)[:-1]
-        missing = np.isnan(columns[score_column(name)])
-        unscored.update((name, reason) for reason in reasons[name][missing].tolist())
-    return ScoredPart(columns, inputs.log, unscored, reasons, inputs.ids, frame=inputs.frame, keys=inputs.keys)
+        reasons[name] = np.array(measured.reasons, object)
+    return ScoredPart(columns, inputs.log, reasons, inputs.ids, inputs.keys, inputs.frame)

@@ -1,9 +1,8 @@
 """The columns of a result's table, the rows that metrics are computed on, the outcome of one metric on them, the issues
 of their cells, what the means cover, and the statistics of scores.
 
-`ScoreStats` counts how often each value occurs, so that a million scores of 0, 0.5 and 1 are three numbers. Rows
-without a score (NaN) are counted and excluded from all other statistics. The standard deviation is that of a sample
-(ddof 1), NaN for one row, as in the Vertex AI SDK.
+Rows without a score (NaN) are excluded from all statistics. The standard deviation is that of a sample (ddof 1), NaN
+for one row, as in the Vertex AI SDK.
 """
 
 from __future__ import annotations
@@ -11,20 +10,23 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
+import msgspec
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.compute as pc
-from msgspec import Struct, field
+from msgspec import Struct
 
 from agent_eval_schema.cells.notes import IssueLog
+from agent_eval_schema.evaluation.row_keys import joined_keys
 from agent_eval_schema.formats.registry import column_at
 from agent_eval_schema.io.records import is_absent
 from agent_eval_schema.issues import Finding, Issue
 from agent_eval_schema.metrics.catalog import FAILURE, LATENCY
-from agent_eval_schema.metrics.intervals import MeanInterval, mean_interval, spread_by_group, unit_of
+from agent_eval_schema.metrics.independence import RowKeys
+from agent_eval_schema.metrics.intervals import is_binary, unit_of
 from agent_eval_schema.metrics.trajectory_columns import Numbers
 from agent_eval_schema.render.figures import Bar, Distribution
 from agent_eval_schema.render.phrases import plural
@@ -42,6 +44,11 @@ REQUEST_ID = "request_id"
 
 def score_column(metric: str) -> str:
     return metric if metric in (LATENCY, FAILURE) else f"{metric}/score"
+
+
+def cell_text(cell: Any) -> str:
+    """A cell as the text that is shown of it."""
+    return cell if isinstance(cell, str) else msgspec.json.encode(cell, enc_hook=str).decode("utf-8", "replace")
 
 
 # --- the rows
@@ -89,6 +96,38 @@ class Measured(Struct):
     reasons: list[str | None]
 
 
+class ScoredPart(Struct):
+    """Some rows with their scores: the `columns` that a table gets (NaN where there is no score), the issues of the
+    cells, by metric the reason of each row (a metric that scored all rows may have none), the request_id of each row,
+    unless the original rows have a column of that name, what makes rows depend on each other (None if nothing can),
+    and the original rows if they were at hand."""
+
+    columns: dict[str, Numbers]
+    log: IssueLog
+    reasons: dict[str, Numbers] = {}
+    ids: Sequence[str | None] = ()
+    keys: RowKeys | None = None
+    frame: pd.DataFrame | None = None
+
+
+def joined_parts(parts: Sequence[ScoredPart], metrics: Iterable[str]) -> ScoredPart:
+    """All rows as one part, without their issues; no part has no score of these metrics."""
+
+    def joined(held: Sequence[dict[str, Numbers]]) -> dict[str, Numbers]:
+        of_parts = [(of, np.full(part.log.size, None)) for of, part in zip(held, parts, strict=True)]
+        names = dict.fromkeys(name for of in held for name in of)
+        return {name: np.concatenate([of.get(name, none) for of, none in of_parts]) for name in names}
+
+    keys = [part.keys for part in parts if part.keys is not None]
+    return ScoredPart(
+        joined([part.columns for part in parts] or [{score_column(name): np.empty(0) for name in metrics}]),
+        IssueLog(sum(part.log.size for part in parts)),
+        joined([part.reasons for part in parts]),
+        [id for part in parts for id in part.ids],
+        joined_keys(keys) if keys else None,
+    )
+
+
 FAILED_CALL = "the call failed"
 """The reason why a row on which an agent failed has no score of its outputs."""
 
@@ -124,29 +163,12 @@ def issues_of(checked: pa.RecordBatch, plan: Plan, columns: Container[str | None
     return log
 
 
-class FailedCalls(Struct):
-    """How many rows failed, the first of them by their request_id or position, and how often each error occurred."""
-
-    count: int = 0
-    names: list[str] = []
-    errors: Counter[str] = field(default_factory=Counter)
-
-    def add(self, row: int, id: str | None, error: str) -> None:
-        self.count += 1
-        if len(self.names) < NAMED:
-            self.names.append(id or str(row))
-        short = error[:LONGEST_ERROR]
-        if short in self.errors or len(self.errors) < ERRORS_COUNTED:
-            self.errors[short] += 1
+WITHOUT_REASON = "the file has no score and no reason"
 
 
 def error_text(cell: Any) -> str:
     """The error of a row that failed; a file of another tool may have none."""
     return "no error is recorded" if is_absent(cell) else str(cell)
-
-
-ERRORS_COUNTED, LONGEST_ERROR = 1_000, 200
-"""Different errors that are counted, and the characters of one by which it is known."""
 
 
 NAMED = 10
@@ -193,124 +215,52 @@ def _fewer(names: Mapping[int, Sequence[str]], rows: int, metrics: int) -> str:
     return f"fewer than {plural(rows, 'row')} scored: {', '.join(part for parts in sentence for part in parts)}"
 
 
-# --- scores → mean, standard deviation, percentiles, a confidence interval
-Groups = dict[str, dict[str, "ScoreStats"]]
-"""The scores of groups of rows: by group, by metric."""
-
-Places = dict[str, list[Numbers]]
-"""The positions of the rows of groups, in parts."""
-
-
+# --- scores → mean, standard deviation, percentiles
 class ScoreStats:
-    """The scores of one metric: how often each value occurs, and how many rows have none. Where it is known which rows
-    depend on each other, also the scores in the order of the rows."""
+    """The scores of one metric, `by_row` (NaN where there is none) and those that are `known`: the finite ones."""
 
-    def __init__(self, scores: Iterable[float] = ()) -> None:
-        self._counts: Counter[float] = Counter()
-        self._by_row: list[Numbers] = []
-        self.rows = 0
-        self.add(np.fromiter(scores, np.float64), by_row=True)
+    def __init__(self, scores: Sequence[float] | Numbers = ()) -> None:
+        self.by_row = np.asarray(scores, np.float64)
+        self.known = self.by_row[np.isfinite(self.by_row)]
+        self.scored = len(self.known)
+        self._unit = unit_of(self.known.min(), self.known.max()) if self.scored else 1.0
 
-    def add(self, scores: Numbers, *, by_row: bool = False) -> None:
-        """Add the scores of some rows, NaN where there is none; one that is infinite is none."""
-        self.rows += len(scores)
-        if by_row:
-            self._by_row.append(scores)
-        for one in pc.value_counts(pa.array(scores[np.isfinite(scores)])).to_pylist():  # numpy would sort them
-            self._counts[one["values"]] += one["counts"]
-
-    @property
-    def scored(self) -> int:
-        return self._counts.total()
-
-    @property
-    def counts(self) -> list[tuple[float, int]]:
-        """The values in order, and how often each came."""
-        return sorted(self._counts.items())
-
-    @property
+    @cached_property
     def mean(self) -> float:
-        if not self.scored:
-            return math.nan
-        unit = unit_of(min(self._counts), max(self._counts))
-        return math.fsum(v / unit * n for v, n in self._counts.items()) / self.scored * unit
+        return math.fsum(self.known / self._unit) / self.scored * self._unit if self.scored else math.nan
 
-    @property
+    @cached_property
     def std(self) -> float:
-        if self.scored < 2:
-            return math.nan
-        mean, unit = self.mean, unit_of(min(self._counts), max(self._counts))
-        return (
-            math.sqrt(math.fsum(n * ((v - mean) / unit) ** 2 for v, n in self._counts.items()) / (self.scored - 1))
-            * unit
-        )
+        squares = ((self.known - self.mean) / self._unit) ** 2
+        return math.sqrt(float(squares.sum()) / (self.scored - 1)) * self._unit if self.scored > 1 else math.nan
 
     @property
     def distribution(self) -> Distribution:
         """The scores from 0 on, as a report draws them."""
         found = Distribution()
-        found.add(np.repeat(*(np.array(c) for c in zip(*self.counts, strict=True))) if self.scored else np.empty(0))
+        found.add(self.known)
         return found
 
     @property
     def is_binary(self) -> bool:
         """Whether all scores are 0 or 1, so that the mean describes them completely."""
-        return all(value in (0, 1) for value in self._counts)
+        return is_binary(self.known)
 
     @property
     def is_share(self) -> bool:
-        return bool(self._counts) and min(self._counts) >= 0 and max(self._counts) <= 1
+        return self.scored > 0 and self.known.min() >= 0 and self.known.max() <= 1
 
     @property
     def tenths(self) -> list[Bar]:
         """Scores from 0 to 1 in ten bars; the last one has the ones."""
-        values, counts = (np.array(column) for column in zip(*self.counts, strict=True))
-        sums = np.bincount(np.minimum((values * 10 + 1e-9).astype(int), 9), weights=counts, minlength=10)
-        return [Bar(i / 10, (i + 1) / 10, int(n)) for i, n in enumerate(sums.tolist())]
+        counts = np.bincount(np.minimum((self.known * 10 + 1e-9).astype(int), 9), minlength=10)
+        return [Bar(i / 10, (i + 1) / 10, n) for i, n in enumerate(counts.tolist())]
 
     def percentile(self, share: float) -> float:
-        """The quantile of the scores, interpolated linearly (as in NumPy)."""
-        if not self.scored:
-            return math.nan
-        values, counts = (np.array(column) for column in zip(*self.counts, strict=True))
-        last = np.cumsum(counts) - 1  # the place of the last score of each value
-        place = share * (self.scored - 1)
-        low, high = (float(values[np.searchsorted(last, at)]) for at in (math.floor(place), math.ceil(place)))
-        return low + (high - low) * (place - math.floor(place))
-
-    def interval(
-        self, units: Numbers | None = None, level: float = 0.95, scale: tuple[float, float] | None = None
-    ) -> MeanInterval:
-        """The interval of the mean; `units` has the number of each row's independent unit, None if each row is one."""
-        if units is None:
-            values, counts = np.array(list(self._counts)), np.array(list(self._counts.values()), np.int64)
-            return mean_interval(np.repeat(values, counts), None, level, scale)
-        return mean_interval(np.concatenate(self._by_row), units, level, scale)
-
-    def spread(self, questions: Numbers) -> tuple[float, float]:
-        """The standard deviation between questions and between answers to one; `questions` are hashes (0: absent)."""
-        scores = np.concatenate(self._by_row)
-        there = np.isfinite(scores) & (questions != 0)
-        return spread_by_group(scores[there], questions[there])
+        return float(np.quantile(self.known, share)) if self.scored else math.nan
 
 
-def scores_in(table: pd.DataFrame, metric: str) -> Numbers:
-    return table[score_column(metric)].to_numpy(np.float64, na_value=np.nan)
-
-
-def add_by_group(
-    groups: Groups,
-    part: pd.DataFrame,
-    keys: pd.Series[Any],
-    metrics: Iterable[str],
-    places: Places | None = None,
-    start: int = 0,
-) -> None:
-    """Add the scores of a part of a result's table, whose first row is row `start`, to the groups of its rows, by the
-    key of each row; and the positions of the rows to `places`."""
-    for key, rows in pd.Series(np.arange(len(part))).groupby(keys.to_numpy(), sort=False):
-        at = rows.to_numpy()
-        if places is not None:
-            places.setdefault(str(key), []).append(start + at)
-        for name, tally in groups.setdefault(str(key), {name: ScoreStats() for name in metrics}).items():
-            tally.add(scores_in(part, name)[at], by_row=places is not None)
+def rows_by(labels: pd.Series[Any]) -> dict[str, Numbers]:
+    """The positions of the rows of each label, in the order of the labels; not those without one."""
+    places = pd.Series(np.arange(len(labels))).groupby(labels.to_numpy(), sort=False)
+    return {str(label): rows.to_numpy() for label, rows in places}

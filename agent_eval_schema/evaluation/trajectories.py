@@ -7,12 +7,10 @@ batch ──format──▶ both columns, no trace ─────────�
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
@@ -23,7 +21,7 @@ from agent_eval_schema.decoding.texts import decode_text
 from agent_eval_schema.decoding.values import TextColumn
 from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.evaluation.row_keys import keys_of, row_keys
-from agent_eval_schema.evaluation.table import FAILED_CALL, REQUEST_ID, issues_of, score_column
+from agent_eval_schema.evaluation.table import FAILED_CALL, REQUEST_ID, ScoredPart, issues_of, score_column
 from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.io.source import Source
 from agent_eval_schema.metrics import trajectory
@@ -133,24 +131,6 @@ class TrajectoryOptions(Struct, frozen=True):
         return tuple(m if isinstance(m, str) else m.name for m in self.metrics)
 
 
-class ScoredPart(Struct):
-    """Some rows with their scores: the `columns` that a table gets (NaN where there is no score), the issues of the
-    cells, the number of rows without a score, by metric and reason, the reason of each row by metric (a metric that
-    scored all rows has none), and the request_id of each row, unless the original rows have a column of that name.
-
-    The rows are a `batch` of the source, a `frame` of all of its rows, or still at the source. `keys` are what makes
-    rows depend on each other, None if nothing can."""
-
-    columns: dict[str, Numbers]
-    log: IssueLog
-    unscored: Counter[tuple[str, str]]
-    reasons: dict[str, Numbers]
-    ids: Sequence[str | None] = ()
-    batch: pa.RecordBatch | None = None
-    frame: pd.DataFrame | None = None
-    keys: RowKeys | None = None
-
-
 class SessionCalls:
     """The calls of one session so far, through the parts of a source: what a format compares with the expected calls of
     a session (`Format.calls_of`)."""
@@ -184,10 +164,9 @@ def score_source(source: Source, options: TrajectoryOptions) -> Iterator[ScoredP
     whole = session_calls(plan)
     for batch in source.batches():
         calls, log, unread, keys = _canonical(batch, plan)
-        scores, unscored, reasons = score_calls(calls, options, log, unread, keys=keys, whole=whole)
+        scores, reasons = score_calls(calls, options, log, unread, keys=keys, whole=whole)
         columns = {score_column(name): found for name, found in scores.items()}
-        ids = () if REQUEST_ID in batch.schema.names else _ids(calls)
-        yield ScoredPart(columns, log, unscored, reasons, ids, batch, keys=keys)
+        yield ScoredPart(columns, log, reasons, () if REQUEST_ID in batch.schema.names else _ids(calls), keys)
 
 
 def _ids(rows: pa.RecordBatch) -> list[str | None]:
@@ -208,9 +187,8 @@ def score_calls(
     *,
     keys: RowKeys | None = None,
     whole: SessionCalls | None = None,
-) -> tuple[dict[str, Numbers], Counter[tuple[str, str]], dict[str, Numbers]]:
-    """The scores of both canonical columns by metric; the number of rows without one by metric and reason; and the
-    reason of each row by metric.
+) -> tuple[dict[str, Numbers], dict[str, Numbers]]:
+    """The scores of both canonical columns by metric, and by metric the reason of each row without one.
 
     `log` has the issues that are known; what reading finds goes to `unread`, which may be the same. On the rows
     `failed` an agent was run and failed. `whole` are the calls of sessions, by the `keys` of the rows, if these are
@@ -239,7 +217,7 @@ def score_calls(
                 scores[name][rows] = found
             for name, read in ((PREDICTED, joined), (REFERENCE, reference)):
                 compared[name].lengths[rows], compared[name].states[rows] = read.lengths, read.states
-    return scores, *_reasons(compared, options, scores, failed)
+    return scores, _reasons(compared, options, scores, failed)
 
 
 _AT_ONCE = 1024
@@ -296,28 +274,23 @@ def _uses(predicted: Trajectories, tool: str, define_empty: bool) -> Numbers:
 
 def _reasons(
     columns: dict[str, Trajectories], options: TrajectoryOptions, scores: dict[str, Numbers], failed: Numbers | None
-) -> tuple[Counter[tuple[str, str]], dict[str, Numbers]]:
-    """For each metric and reason the number of rows that have no score for it, and for each metric the reason of each
-    row; the first reason of a row counts. On the rows `failed` an agent was run and failed."""
-    counted: Counter[tuple[str, str]] = Counter()
+) -> dict[str, Numbers]:
+    """For each metric that did not score all rows the reason of each row; the first one counts. On the rows `failed` an
+    agent was run and failed."""
     by_row: dict[str, Numbers] = {}
     for metric, name in zip(options.metrics, options.names, strict=True):
         left = np.isnan(scores[name])
         if not left.any():
             continue
-        reasons = by_row[name] = np.full(len(left), None)
-        if failed is not None:
-            counted[name, FAILED_CALL] += int((left & failed).sum())
-            reasons[left & failed] = FAILED_CALL
-            left &= ~failed
+        found = [] if failed is None else [(FAILED_CALL, failed)]
         for column in (PREDICTED, REFERENCE) if isinstance(metric, str) else (PREDICTED,):
-            found = columns[column]
-            for words, rows in (
-                ("the row lacks {}", found.states == ABSENT),
-                ("{} cannot be read", found.states == UNREADABLE_CALLS),
-                ("{} is empty", found.lengths == 0),
-            ):
-                counted[name, words.format(column)] += int((left & rows).sum())
-                reasons[left & rows] = words.format(column)
-                left &= ~rows
-    return +counted, by_row
+            calls = columns[column]
+            found += [
+                (f"the row lacks {column}", calls.states == ABSENT),
+                (f"{column} cannot be read", calls.states == UNREADABLE_CALLS),
+                (f"{column} is empty", calls.lengths == 0),
+            ]
+        by_row[name] = np.full(len(left), None)
+        for reason, rows in reversed(found):
+            by_row[name][left & rows] = reason
+    return by_row

@@ -137,10 +137,10 @@ def presence(masks: _Numbers, valid: _Numbers) -> list[Presence]:
 
 
 def steps(flags: _Numbers) -> list[float]:
-    """The share of the rows that are flagged, in at most CELLS equal steps."""
+    """The mean of numbers of the rows, or the share of those that are flagged, in at most CELLS equal steps."""
     count = min(len(flags), CELLS)
     bounds = np.linspace(0, len(flags), count + 1).astype(int)
-    sums = np.add.reduceat(flags.astype(np.int64), bounds[:-1])
+    sums = np.add.reduceat(flags.astype(np.float64), bounds[:-1])
     return [round(float(s), 3) for s in sums / np.diff(bounds)]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 from agent_eval_schema import CustomMetric, EvalSetError, EvalTask
 from agent_eval_schema.evaluation.result import EvalResult
+from agent_eval_schema.evaluation.result_blocks import pictures_of
 from agent_eval_schema.render.figures import CELLS
 from tests.conftest import KINDS, Row
 
@@ -26,7 +28,7 @@ def scored(rows: list[Row]) -> EvalResult:
 @settings(max_examples=25)
 @given(st.lists(st.sampled_from([0.0, 0.25, 1.0, None]), min_size=1, max_size=3 * CELLS))
 def test_the_steps_add_up_to_what_is_lost(scores: list[float | None]) -> None:
-    found = scored([{"prompt": "a", "s": score} for score in scores]).summary(worst=1)
+    found = pictures_of(scored([{"prompt": "a", "s": score} for score in scores]), 1)
     if found.steps and any(score not in (0, 1, None) for score in scores):  # otherwise a 0 may be what is wanted
         (line,) = found.steps
         assert len(line.lost) == len(line.unscored) == min(len(scores), CELLS)
@@ -41,7 +43,7 @@ def test_the_steps_add_up_to_what_is_lost(scores: list[float | None]) -> None:
 @settings(max_examples=25)
 @given(st.lists(st.sampled_from([0.0, 0.5, 1.0, None]), min_size=1, max_size=40), st.integers(1, 50))
 def test_rows_come_in_the_order_in_which_they_are_to_be_examined(scores: list[float | None], most: int) -> None:
-    found = scored([{"prompt": "a", "s": score} for score in scores]).summary(worst=most).worst
+    found = pictures_of(scored([{"prompt": "a", "s": score} for score in scores]), most).worst
     assert found is not None
     order = {0.0: 0, 0.5: 1, None: 2, 1.0: 3}
     wanted = sorted(range(len(scores)), key=lambda i: (order[scores[i]], i))[:most]
@@ -56,11 +58,11 @@ def test_groups_are_those_of_columns_with_few_values(kind: str, tmp_path: Path) 
         for i in range(12)
     ]
     found = EvalTask(KINDS[kind](rows, tmp_path), [CustomMetric("m", lambda row: row["kind"])]).evaluate()
-    groups = found.summary(worst=1).groups
+    groups = pictures_of(found, 1).groups
     assert list(groups) == ["team", "kind"]  # not the prompts, nor numbers that are different in each row
     assert [(g.value, g.rows) for g in groups["team"]] == Counter(row["team"] for row in rows).most_common()
-    (y,) = (g.means[0] for g in groups["team"] if g.value == "y")
-    assert (y.metric, y.scored, y.mean) == ("m", 4, 0.5)
+    (y,) = (g.means["m"] for g in groups["team"] if g.value == "y")
+    assert (y.rows, y.mean) == (4, 0.5)
     assert np.isnan([y.low, y.high]).all()  # of four rows
 
 
@@ -68,9 +70,9 @@ def test_a_group_has_the_interval_of_its_units() -> None:
     """Six rows of a team are three questions: too few; ten of the other are ten."""
     rows = [{"prompt": f"question {i % 3}", "team": "x", "s": i % 2} for i in range(6)]
     rows += [{"prompt": f"other {i}", "team": "y", "s": 1} for i in range(10)]
-    y, x = scored(rows).summary(worst=1).groups["team"]
-    assert (y.means[0].low, y.means[0].high) == (pytest.approx(10 / (10 + 1.959964**2)), 1)
-    assert math.isnan(x.means[0].low)
+    y, x = pictures_of(scored(rows), 1).groups["team"]
+    assert (y.means["m"].low, y.means["m"].high) == (pytest.approx(10 / (10 + 1.959964**2)), 1)
+    assert math.isnan(x.means["m"].low)
 
 
 def test_a_page_has_as_many_rows_as_asked() -> None:
@@ -117,8 +119,10 @@ def test_failed_calls_are_grouped_by_their_error() -> None:
         return {"b": "x"}[text]
 
     found = EvalTask([{"prompt": text, "reference": "x"} for text in "aabca"], ["exact_match"]).evaluate(agent)
-    assert found.summary(worst=1).errors == [("KeyError: 'no voice'", 3), ("KeyError: 'c'", 1)]
     page = found.to_html()
+    (table,) = re.findall(r"Error of the call.*?</table>", page, re.DOTALL)
+    cells = re.findall(r"<t[dh][^>]*>(.*?)</t[dh]>", table)[2:]
+    assert cells == ["KeyError: &#39;no voice&#39;", "3", "KeyError: &#39;c&#39;", "1"]
     assert page.index("KeyError: &#39;no voice&#39;") < page.index(">Rows</h2>")
     assert "result.failures" in found.to_text()
     assert 'Start here:</b> <a href="#rows">row 0</a>, which failed: KeyError: &#39;no voice&#39;' in page
@@ -128,10 +132,10 @@ def test_failed_calls_are_grouped_by_their_error() -> None:
 def test_a_false_of_a_scorer_that_a_user_wrote_is_not_called_bad() -> None:
     rows = [{"prompt": "a", "response": "x", "reference": "y", "s": score} for score in (0, 1)]
     found = EvalTask(rows, ["exact_match", CustomMetric("leaks_data", lambda row: bool(row["s"]))]).evaluate()
-    worst = found.summary(worst=2).worst
+    worst = pictures_of(found, 2).worst
     assert worst is not None
     moods = {name: [row.columns[i][1] for row in worst.rows] for i, name in enumerate(worst.heads)}
     assert moods == {"exact_match": ["h4", "h4"], "leaks_data": ["", ""]}
-    shares = scored([{"prompt": "a", "s": 0.5}, {"prompt": "b", "s": 0.0}]).summary(worst=2).worst
+    shares = pictures_of(scored([{"prompt": "a", "s": 0.5}, {"prompt": "b", "s": 0.0}]), 2).worst
     assert shares is not None
     assert [row.columns[0][1] for row in shares.rows] == ["h4", "h3"]

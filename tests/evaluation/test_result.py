@@ -14,7 +14,7 @@ import pytest
 from agent_eval_schema import CustomMetric, EvalSetError, EvalTask, score_trajectories
 from agent_eval_schema.cli import main
 from agent_eval_schema.evaluation.result import EvalResult
-from agent_eval_schema.evaluation.result_blocks import _label
+from agent_eval_schema.evaluation.result_blocks import _label, pictures_of
 from agent_eval_schema.metrics.trajectory import DEFAULT_METRICS
 from tests.conftest import KINDS, SAMPLES, Row
 from tests.evaluation.test_task import PROMPTS, SEED, WARM, agent
@@ -91,7 +91,7 @@ def test_a_file_is_scored_batch_by_batch(tmp_path: Path, monkeypatch: pytest.Mon
     assert sum(1 for _ in found.iter_parts()) == 8
     assert found.metrics_table["trajectory_recall/score"].tolist() == [0, 0.5] * 25
     assert found.metrics_table["n"].astype(int).tolist() == list(range(50))
-    assert [int(row.row) for row in found.summary(worst=30).worst.rows] == [*range(0, 50, 2), *range(1, 10, 2)]
+    assert [int(row.row) for row in pictures_of(found, 30).worst.rows] == [*range(0, 50, 2), *range(1, 10, 2)]
     assert found.compare(score_trajectories(rows)).rows.empty
 
 
@@ -349,23 +349,23 @@ def test_silent_rows_do_not_pass_a_gate(
 def test_a_mean_of_fewer_rows_than_given_is_reported_beside_it() -> None:
     found = result([*SEED, SILENT])
     said = "2 of 3 rows scored"
-    assert found.summary().headline == said
+    assert found._headline == said
     assert f"\n⚠ {said}: trajectory_exact_match" in found.to_text()
     assert json.loads(found.to_json())["headline"] == said
     assert found.to_html().index(said) < found.to_html().index("trajectory_recall")
     assert repr(found) == f"<EvalResult: 3 rows, 5 metrics: {said}>"
-    assert (result().summary().headline, json.loads(result().to_json())["headline"]) == ("", None)
+    assert (result()._headline, json.loads(result().to_json())["headline"]) == ("", None)
 
 
 def test_metrics_that_cover_different_rows_are_named() -> None:
     rows = [{**SEED[0], "response": "a", "reference": "a"}, {**SEED[1], "response": "a"}, {**SILENT, "response": "a"}]
     found = EvalTask(rows, ["exact_match", "trajectory_recall", CustomMetric("long", lambda _: 1)]).evaluate()
-    assert found.summary().headline == "fewer than 3 rows scored: exact_match 1, trajectory_recall 2"
+    assert found._headline == "fewer than 3 rows scored: exact_match 1, trajectory_recall 2"
     several = ["trajectory_exact_match", "trajectory_precision", "trajectory_recall"]
     found = EvalTask(rows, [*several, CustomMetric("long", lambda _: 1)]).evaluate()
-    assert found.summary().headline == "2 of 3 rows scored by 3 of 4 metrics"
+    assert found._headline == "2 of 3 rows scored by 3 of 4 metrics"
     found = EvalTask(rows, ["exact_match", *several]).evaluate()
-    assert found.summary().headline == "fewer than 3 rows scored: exact_match 1, 3 metrics 2"
+    assert found._headline == "fewer than 3 rows scored: exact_match 1, 3 metrics 2"
 
 
 def test_calls_that_failed_are_failures_and_are_named() -> None:
@@ -376,19 +376,19 @@ def test_calls_that_failed_are_failures_and_are_named() -> None:
 
     rows: list[Row] = [{"prompt": "good", "reference": "good"}, {"prompt": "bad", "reference": "x"}]
     found = EvalTask([*rows, {"prompt": None, "reference": "x"}], ["exact_match"]).evaluate(app)
-    assert found.summary().headline == "2 of 3 calls failed (rows 1, 2); 1 of 3 rows scored"
+    assert found._headline == "2 of 3 calls failed (rows 1, 2); 1 of 3 rows scored"
     assert found.summary_metrics["failure/mean"] == pytest.approx(2 / 3)
     assert "2 of 3 calls failed" in found.to_html()
     named = EvalTask([{"request_id": f"r{i}", **rows[i > 0]} for i in range(30)], ["exact_match"]).evaluate(app)
     shown = ", ".join(f"r{i}" for i in range(1, 11))
-    assert named.summary().headline == f"29 of 30 calls failed (rows {shown}, …); 1 of 30 rows scored"
+    assert named._headline == f"29 of 30 calls failed (rows {shown}, …); 1 of 30 rows scored"
 
 
 def test_evaluations_that_are_left_out_are_counted(tmp_path: Path) -> None:
     evaluations = json.loads((SAMPLES / "evaluation.json").read_text())
     path = tmp_path / "evaluations.json"
     path.write_text(json.dumps([evaluations[0], {"displayName": "x", "golden": 1}]))
-    assert score_trajectories(path).summary().headline.endswith("1 invalid evaluation left out")
+    assert score_trajectories(path)._headline.endswith("1 invalid evaluation left out")
 
 
 def test_the_metrics_are_the_five() -> None:

@@ -2,13 +2,16 @@
 
 import math
 import re
+from typing import Any
 
+import pandas as pd
 import pytest
 from msgspec.structs import replace
 
 from agent_eval_schema import CustomMetric, EvalResult, EvalTask, score_trajectories
-from agent_eval_schema.evaluation.comparison import comparison_view
-from agent_eval_schema.evaluation.result_blocks import MetricComparison
+from agent_eval_schema.evaluation.comparison import ScoreComparison
+from agent_eval_schema.evaluation.result_blocks import MetricComparison, pictures_of
+from agent_eval_schema.render.blocks import View
 from tests.conftest import SAMPLES
 from tests.render.results import comparison
 
@@ -67,10 +70,10 @@ def test_colors_follow_what_is_better() -> None:
     assert bars(result_with([0, 1], "ungrounded_attributes").to_html()) == [("", " bad")]
     assert bars(result_with([0, 1], "leaks_data").to_html()) == [("", " plain")]
     assert bars(result_with([0, None]).to_html()) == [(" loss", " hatched")]
-    worst = result_with([0, 1], "ungrounded_attributes").summary(worst=2).worst
+    worst = pictures_of(result_with([0, 1], "ungrounded_attributes"), 2).worst
     assert worst is not None
     assert [(row.row, row.columns[0][1]) for row in worst.rows] == [(1, "h4"), (0, "")]
-    (line,) = result_with([0, 1], "ungrounded_attributes").summary(worst=2).steps
+    (line,) = pictures_of(result_with([0, 1], "ungrounded_attributes"), 2).steps
     assert line.lost == [0, 1]
 
 
@@ -101,33 +104,38 @@ def test_a_comparison_lists_regressions_first() -> None:
     assert "scores lower, 0 higher" in page[page.index("<h1") : page.index("</h1>")]
 
 
+def view_of(lines: list[MetricComparison], changed: list[tuple[Any, ...]], only_new: int = 0) -> View:
+    """What is shown of these lines and of these scores that differ."""
+    names = ["key", "metric", "old", "new", "difference", "row"]
+    rows = pd.DataFrame(changed, columns=names)
+    return ScoreComparison(lines, rows, [], list(range(only_new)), "10 rows", "position")._view()
+
+
 def test_less_latency_is_better_and_a_lost_score_is_a_loss() -> None:
     lines = [MetricComparison("recall", 10, 1, 0, 0.5, 0.4, -0.1, -0.15, -0.05, 1, 3, 0.01, 0.01, 0.02, 10, "")]
     latency = replace(lines[0], metric="latency_in_seconds", difference=-1.0, p_value=math.nan, p_adjusted=math.nan)
     changed = [
-        ("0", "", "latency_in_seconds", 2.0, 1.0, -1.0, 0),
-        ("1", "", "recall", 1.0, math.nan, math.nan, 1),
-        ("2", "", "recall", 0.0, 1.0, 1.0, 2),
-        ("3", "", "recall", 1.0, 0.5, -0.5, 3),
+        ("0", "latency_in_seconds", 2.0, 1.0, -1.0, 0),
+        ("1", "recall", 1.0, math.nan, math.nan, 1),
+        ("2", "recall", 0.0, 1.0, 1.0, 2),
+        ("3", "recall", 1.0, 0.5, -0.5, 3),
     ]
-    document = comparison_view([*lines, latency], changed, 0, 2, "10 rows")
+    document = view_of([*lines, latency], changed, only_new=2)
     assert document.verdict == "1 score worse, 1 missing, 2 better: recall significantly lower (0.5 → 0.4)"
     lines = [replace(line, p_value=0.2, p_adjusted=0.4) for line in [*lines, latency]]
     no_change = ": no significant change in 2 metrics"
     some_worse = ((changed[:1], "0 scores higher, 1 lower"), (changed[1:], "1 score lower, 1 missing, 1 higher"))
     for some, counts in some_worse:
-        assert comparison_view(lines, some, 0, 0, "10 rows").verdict == counts + no_change
+        assert view_of(lines, some).verdict == counts + no_change
     both = [replace(lines[0], metric="precision", old=0.4, new=0.5, difference=0.1, p_adjusted=0.01), *lines]
-    assert comparison_view(both, changed[:1], 0, 0, "10 rows").verdict.endswith(
-        ": precision significantly higher (0.4 → 0.5)"
-    )
+    assert view_of(both, changed[:1]).verdict.endswith(": precision significantly higher (0.4 → 0.5)")
     both = [*both[:1], replace(lines[0], p_adjusted=0.02), latency]
-    assert comparison_view(both, changed[:1], 0, 0, "10 rows").verdict.endswith(
+    assert view_of(both, changed[:1]).verdict.endswith(
         ": recall significantly lower (0.5 → 0.4) and 1 other significant change"
     )
     untested = [replace(lines[0], p_value=math.nan, p_adjusted=math.nan)]
-    new = [("4", "", "recall", math.nan, 1.0, math.nan, 4)]
-    assert comparison_view(untested, new, 0, 0, "10 rows").verdict == "0 scores lower, 1 new, 0 higher"
+    new = [("4", "recall", math.nan, 1.0, math.nan, 4)]
+    assert view_of(untested, new).verdict == "0 scores lower, 1 new, 0 higher"
     facts, *sections = document.blocks[-1].blocks  # type: ignore[union-attr]
     assert facts.pairs == [("Only after", "2 rows")]
     means, scores = (section.blocks[0] for section in sections)

@@ -265,8 +265,8 @@ def test_an_app_that_raises_costs_its_row_only(broken: str) -> None:
     assert found.scores["strict"].tolist() == [None if i == row else 1 for i in range(3)]
     assert found.reasons.at[row, "strict"] == "predict_fn raised an exception: out of tokens"
     assert found.scores["lenient"].tolist() == [i != row for i in range(3)]  # a scorer may score that too
-    assert found.summary().headline == f"1 of 3 calls failed (row {row}); fewer than 3 rows scored: strict 2"
-    assert f"\n⚠ {found.summary().headline}: strict 1, lenient 0.667\n" in found.to_text(width=120)
+    assert found._headline == f"1 of 3 calls failed (row {row}); fewer than 3 rows scored: strict 2"
+    assert f"\n⚠ {found._headline}: strict 1, lenient 0.667\n" in found.to_text(width=120)
 
 
 def test_a_failed_call_is_a_failure_and_is_named_by_its_id(mlflow: Any) -> None:
@@ -280,8 +280,8 @@ def test_a_failed_call_is_a_failure_and_is_named_by_its_id(mlflow: Any) -> None:
         found = evaluate_eval_set(rows, predict_fn=app, inputs="question")
     assert found.scores["failure"].tolist() == [0, 1, 0]
     assert found.summary_metrics["failure/mean"] == pytest.approx(1 / 3)
-    assert found.summary().headline.startswith("1 of 3 calls failed (row r-b); ")
-    assert " 3 rows scored" in found.summary().headline
+    assert found._headline.startswith("1 of 3 calls failed (row r-b); ")
+    assert " 3 rows scored" in found._headline
     page = found.to_html()
     assert page.index('class="tag error">failed</span> <span class="path">r-b</span>') < page.index(">r-a</span>")
     assert "<dt>response</dt>" in page  # what predict_fn returned
