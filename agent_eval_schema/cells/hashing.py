@@ -140,6 +140,19 @@ def seeded_hashes(texts: Sequence[str | bytes | None], seed: int) -> Array:
     return np.asarray(pd.util.hash_array(filled, hash_key=key, categorize=False)).view(np.int64)
 
 
+def joined(labels: Array, one: Array, other: Array) -> Array:
+    """The labels (the first member of each group) after these pairs were found to be alike."""
+    while len(one):
+        low, high = np.minimum(labels[one], labels[other]), np.maximum(labels[one], labels[other])
+        labels = labels.copy()
+        np.minimum.at(labels, high, low)
+        while (further := labels[labels]).tobytes() != labels.tobytes():
+            labels = further
+        apart = labels[one] != labels[other]
+        one, other = one[apart], other[apart]
+    return labels
+
+
 class _Run(NamedTuple):
     keys: Array  # uint64, sorted, unique
     rows: Array  # uint32 (4 billion rows)

@@ -383,14 +383,19 @@ def compare(
         lines.append(metric_change(info, before, after, codes, metrics is not None))
         scores = shown.assign(metric=metric, old=before, new=after, difference=after - before)
         changed.append(scores[(before != after) & ~(np.isnan(before) & np.isnan(after))])
-    adjusted = holm([line.p_value if line.counted else NAN for line in lines])
-    lines = [replace(line, p_adjusted=p) for line, p in zip(lines, adjusted, strict=True)]
+    lines = adjusted(lines)
     tested = [line.units for line in lines if line.counted] or [line.units for line in lines]
     fewest, most = min(tested, default=0), max(tested, default=0)
     words = (f"{fewest:,} to " if fewest < most else "") + (units or Units(codes)).words(most)
     rows, places = pd.concat(changed or [shown[:0]], ignore_index=True), (pairs.old, pairs.new)
     remarks = list(_other_reasons(old, new))
     return ScoreComparison(lines, rows, only_old, only_new, words, pairs.by, remarks, (old, new), places)
+
+
+def adjusted(lines: Sequence[MetricComparison]) -> list[MetricComparison]:
+    """The lines with p values that are adjusted for the number of those that are judged."""
+    p_values = holm([line.p_value if line.counted else NAN for line in lines])
+    return [replace(line, p_adjusted=p) for line, p in zip(lines, p_values, strict=True)]
 
 
 def shared_infos(results: Sequence[ScoredRows], metrics: Sequence[str] | None) -> dict[str, MetricInfo]:

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from msgspec import Struct
-from msgspec.structs import asdict, replace
+from msgspec.structs import asdict
 
 from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.evaluation.comparison import (
@@ -29,6 +29,7 @@ from agent_eval_schema.evaluation.comparison import (
     OPENED,
     MatchedRows,
     OfSeveral,
+    adjusted,
     gain_mood,
     matched_rows,
     metric_change,
@@ -41,7 +42,6 @@ from agent_eval_schema.evaluation.comparison import (
 from agent_eval_schema.evaluation.result_blocks import SESSIONS_UNKNOWN, MetricComparison, name_of, written_alike
 from agent_eval_schema.evaluation.scored_rows import ScoredRows
 from agent_eval_schema.evaluation.table import REQUEST_ID
-from agent_eval_schema.metrics.differences import holm
 from agent_eval_schema.metrics.intervals import NAN, mean_interval
 from agent_eval_schema.metrics.metric_info import MetricInfo
 from agent_eval_schema.render.blocks import (
@@ -173,15 +173,14 @@ class ScoreHistory(OfSeveral):  # numpydoc ignore=PR01
             for name, table in scores.items()
             for before, after in pairwise(table.T)
         ]
-        adjusted = iter(holm([step.p_value if step.counted else NAN for step in steps]))
+        p_values = iter([step.p_adjusted for step in adjusted(steps)])
         self.lines = [
             line
             for name, table in scores.items()
-            for line in _lines(infos[name], runs, configurations, table, units, adjusted)
+            for line in _lines(infos[name], runs, configurations, table, units, p_values)
         ]
         changes = [metric_change(infos[name], of[:, 0], of[:, -1], units, asked) for name, of in scores.items()]
-        p_values = holm([change.p_value if change.counted else NAN for change in changes])
-        self._changes = [replace(change, p_adjusted=p) for change, p in zip(changes, p_values, strict=True)]
+        self._changes = adjusted(changes)
         self._repeats = [line for name, table in scores.items() for line in _repeats(name, configurations, table)]
         self.noise = {name: _noise(table, configurations) for name, table in scores.items()}
         changed = [

@@ -430,12 +430,8 @@ class ScoredRows:
         'no interval: 2 independent units, at least 5 are needed'
         """
         units, lines = self._units_by(cluster), []
-        for name in self.tallies:
-            if cluster == AUTO:
-                found = self._intervals[name]
-            else:
-                codes = None if units is None else units.codes
-                found = mean_interval(self.tallies[name].by_row, codes, scale=self.infos[name].ends)
+        for name, tally in self.tallies.items():
+            found = mean_interval(tally.by_row, None if units is None else units.codes, scale=self.infos[name].ends)
             spread = self._spreads.get(name, NO_REPEATS)
             lines.append({"metric": name, **asdict(found), "std_questions": spread[0], "std_answers": spread[1]})
         frame = pd.DataFrame(lines, columns=ERROR_COLUMNS)

@@ -10,12 +10,10 @@ as many independent rows. Ten answers to each of ten questions show ten question
 2024).
 """
 
-from typing import Any
-
 import numpy as np
 from msgspec import Struct
 
-Array = np.ndarray[Any, Any]
+from agent_eval_schema.cells.hashing import Array, joined
 
 
 class RowKeys(Struct):
@@ -49,11 +47,11 @@ def independent_units(keys: RowKeys) -> Units:
         "question": _conversations(keys.questions, session, together),
         "document": np.where(together, 0, keys.documents),
     }
-    codes, count, kinds, groups = np.arange(rows), rows, [], []
+    codes, count, kinds = np.arange(rows), rows, []
     for kind, key in joins.items():
         at = np.flatnonzero(key)
-        groups.append((at, np.unique(key[at], return_inverse=True)[1]))
-        codes = _joined(codes, groups)
+        _, first, group = np.unique(key[at], return_index=True, return_inverse=True)
+        codes = joined(codes, at[first[group]], at)
         found = len(np.unique(codes))
         if found < count:
             kinds.append(kind)
@@ -76,19 +74,3 @@ def _conversations(questions: Array, session: Array, together: Array) -> Array:
         whole = np.add.reduceat(mixed ^ (mixed >> np.uint64(29)), starts)
         found[at[starts]] = np.where(np.minimum.reduceat(questions[at], starts) > 0, whole, 0)
     return found
-
-
-def _joined(codes: Array, groups: list[tuple[Array, Array]]) -> Array:
-    """The lowest row that each row is joined with, through rows of the same group; `codes` are those known so far."""
-    while True:
-        before = codes
-        for at, group in groups:
-            if len(at):
-                lowest = np.full(int(group.max()) + 1, len(codes))
-                np.minimum.at(lowest, group, codes[at])
-                codes = codes.copy()
-                np.minimum.at(codes, codes[at], lowest[group])  # of the whole unit, not of this row only
-                codes[at] = codes[codes[at]]
-        codes = codes[codes]
-        if np.array_equal(before, codes):
-            return codes

@@ -9,7 +9,7 @@ difference is in the direction in which the rate has room: from 0.98 it is a los
 """
 
 import math
-from collections.abc import Callable
+from bisect import bisect_left
 from functools import lru_cache
 from statistics import NormalDist
 
@@ -22,6 +22,9 @@ POWER = 0.8
 Z_POWER = NormalDist().inv_cdf(POWER)
 
 EXACT_ROWS = 2_000
+
+STEPS = 1 << 24
+"""Differences of a rate that are told apart."""
 
 
 def differing(rate: float, difference: float, correlation: float) -> tuple[float, float]:
@@ -93,17 +96,9 @@ def smallest_rate_difference(rate: float, rows: float, correlation: float) -> fl
             return _rows_by_approximation(*shares) <= rows
         return power_of_rates(count, *shares) >= POWER
 
-    return _smallest(enough, most) if count >= LEAST_UNITS else None
-
-
-def _smallest(enough: Callable[[float], bool], most: float) -> float | None:
-    low, high = 0.0, most
-    if not enough(most):
+    if count < LEAST_UNITS or not enough(most):
         return None
-    for _ in range(24):
-        middle = (low + high) / 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return high
+    return most * bisect_left(range(STEPS), True, lo=1, key=lambda step: enough(most * step / STEPS)) / STEPS
 
 
 @lru_cache(maxsize=256)
@@ -112,11 +107,8 @@ def rows_for_rate_difference(rate: float, difference: float, correlation: float)
     shares = differing(rate, difference, correlation)
     if power_of_rates(EXACT_ROWS, *shares) < POWER:
         return max(math.ceil(_rows_by_approximation(*shares) - 1e-9), EXACT_ROWS + 1)
-    low, high = LEAST_UNITS - 1, EXACT_ROWS
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if power_of_rates(middle, *shares) >= POWER else (middle, high)
-    return high
+    possible = range(LEAST_UNITS, EXACT_ROWS)
+    return LEAST_UNITS + bisect_left(possible, True, key=lambda rows: power_of_rates(rows, *shares) >= POWER)
 
 
 def smallest_difference(deviation: float, rows: float, correlation: float) -> float | None:

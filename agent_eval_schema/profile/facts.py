@@ -15,11 +15,10 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property, lru_cache, partial
 from typing import Any
 
-import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from msgspec import Raw, Struct
+from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_eval_schema.cells.arrow import bounds, is_text, list_array
@@ -41,7 +40,7 @@ from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.moments import micros_since_epoch, read_iso
 from agent_eval_schema.traces.decode import decode_trace
 from agent_eval_schema.traces.reading import Reading, attributes
-from agent_eval_schema.traces.spans import NOTHING, Trace, value_of
+from agent_eval_schema.traces.spans import Trace, value_of
 from agent_eval_schema.validation.checked_batch import VERDICT, rows_of, verdict
 from agent_eval_schema.validation.checked_run import CheckedRun
 from agent_eval_schema.validation.kernel import check_batch
@@ -307,7 +306,7 @@ def read_trace(text: str, truths: Sequence[str], retrieved: Sequence[str]) -> Tr
     prompts = [value_of(attributes(span).inputs) for span in spans]
     prompts = [p for p in prompts if isinstance(p, dict)]
     tools = [name for p in prompts for name in tool_names(p.get("tools"))]
-    tools += _named_in_spans(text) if "mlflow.chat.tools" in text else []
+    tools += [name for span in trace.spans for name in tool_names(value_of(attributes(span).tools))]
     start = None if reading.root is None else reading.root.start
     in_prompt = _place(prompts, truths, retrieved) if truths else None
     return Traced(tuple(dict.fromkeys(tools)), None if start is None else start // 1_000, in_prompt)
@@ -339,38 +338,6 @@ def tool_names(tools: Any) -> list[str]:
     """The names in the definitions of tools, as a request to a chat model has them."""
     functions = [t.get("function", t) for t in tools if isinstance(t, dict)] if isinstance(tools, list) else []
     return [f["name"] for f in functions if isinstance(f, dict) and isinstance(f.get("name"), str)]
-
-
-# --- definitions that are beside the inputs of a model
-class _Attributes(Struct, rename={"tools": "mlflow.chat.tools"}, gc=False):
-    tools: Raw = NOTHING
-
-
-class _Span(Struct, gc=False):
-    attributes: _Attributes | str | None = None
-
-
-class _Data(Struct, gc=False):
-    spans: list[_Span] = []
-
-
-class _Document(Struct, gc=False):
-    data: _Data | None = None
-    spans: list[_Span] = []
-
-
-_document = jsontext.decoder(_Document)
-
-
-def _named_in_spans(text: str) -> list[str]:
-    try:
-        document = _document(text)
-    except msgspec.MsgspecError:
-        return []
-    spans = [*document.spans, *(document.data.spans if document.data else ())]
-    tools = [s.attributes.tools for s in spans if isinstance(s.attributes, _Attributes)]
-    found = [value_of(t) for t in tools if t is not NOTHING]
-    return [name for value in found for name in tool_names(value)]
 
 
 # --- all rows

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -72,20 +73,17 @@ class Sizing:
         half = paired = paired_8 = needed = None
         if not note and deviation is not None:
             if rate is not None and mean is not None:
-                half = half_of_rate(mean, sizes, within)
-                paired, paired_8 = (
-                    smallest_rate_difference(rate, n / paired_effect, correlation) for n in (distinct, 8 * distinct)
-                )
+                half, smallest = half_of_rate(mean, sizes, within), partial(smallest_rate_difference, rate)
             else:
                 half = t_quantile(0.975, max(units - 1, 1)) * deviation / math.sqrt(distinct / effect)
-                paired, paired_8 = (
-                    smallest_difference(deviation, n / paired_effect, correlation) for n in (distinct, 8 * distinct)
-                )
+                smallest = partial(smallest_difference, deviation)
+            paired, paired_8 = (smallest(n / paired_effect, correlation) for n in (distinct, 8 * distinct))
         amount = span if span is not None else abs(mean or 0.0)
         if deviation and amount:
-            needed = tuple(
-                math.ceil(paired_effect * _rows_needed(p * amount, rate, deviation, correlation) - 1e-9) for p in POINTS
-            )
+            rows_for = partial(rows_for_difference, deviation)
+            if rate is not None:
+                rows_for = partial(rows_for_rate_difference, rate)
+            needed = tuple(math.ceil(paired_effect * rows_for(p * amount, correlation) - 1e-9) for p in POINTS)
         return MetricPower(
             system=metric.system,
             metric=metric.name,
@@ -175,13 +173,6 @@ Numbers = np.ndarray[Any, Any]
 def _rate(scores: Numbers) -> float:
     """A rate that was 0 or 1 is close to it: with two successes and two failures (Agresti and Coull, 1998)."""
     return (float(scores.sum()) + 2) / (len(scores) + 4)
-
-
-def _rows_needed(difference: float, rate: float | None, deviation: float, correlation: float) -> int:
-    """The independent rows at which that difference is the smallest that the test shows."""
-    if rate is not None:
-        return rows_for_rate_difference(rate, difference, correlation)
-    return rows_for_difference(deviation, difference, correlation)
 
 
 def deviation_of_rate(rate: float) -> float:

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from agent_eval_schema.cells.hashing import Array
+from agent_eval_schema.cells.hashing import Array, joined
 
 NEAR = 0.7
 """The similarity from which on two questions are near duplicates, by default."""
@@ -115,16 +115,3 @@ def _tagged(shingles: Array, ends: Array, sets: Array) -> Array:
     within = np.arange(len(tags)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     keys: Array = (tags.astype(np.uint64) << np.uint64(32)) | shingles[np.repeat(ends[sets], sizes) + within]
     return keys
-
-
-def joined(labels: Array, one: Array, other: Array) -> Array:
-    """The labels (the first member of each group) after these pairs were found to be alike."""
-    while len(one):
-        low, high = np.minimum(labels[one], labels[other]), np.maximum(labels[one], labels[other])
-        labels = labels.copy()
-        np.minimum.at(labels, high, low)
-        while (further := labels[labels]).tobytes() != labels.tobytes():
-            labels = further
-        apart = labels[one] != labels[other]
-        one, other = one[apart], other[apart]
-    return labels

@@ -20,6 +20,7 @@ ATTRIBUTE_KEYS = {
     "function_name": "mlflow.spanFunctionName",
     "token_usage": "mlflow.chat.tokenUsage",
     "tool_name": "gen_ai.tool.name",
+    "tools": "mlflow.chat.tools",
 }
 KIND_KEYS = {
     "genai_kind": "gen_ai.operation.name",
@@ -48,6 +49,7 @@ class Attributes(Struct, rename=ATTRIBUTE_KEYS | KIND_KEYS, gc=False):
     function_name: Raw = NOTHING
     token_usage: Raw = NOTHING
     tool_name: Raw = NOTHING
+    tools: Raw = NOTHING
     genai_kind: Raw = NOTHING
     openinference_kind: Raw = NOTHING
     traceloop_kind: Raw = NOTHING
