@@ -22,7 +22,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_eval_schema.cells.notes import IssueLog
@@ -34,8 +33,8 @@ from agent_eval_schema.evaluation.saved_result import ResultRecord, versions
 from agent_eval_schema.evaluation.table import (
     REQUEST_ID,
     RUN_COLUMNS,
+    EvalInputs,
     Findings,
-    RowTable,
     ScoredPart,
     issues_of,
     joined_parts,
@@ -49,10 +48,10 @@ from agent_eval_schema.evaluation.task_metrics import (
     measure_pointwise,
     measure_row_metric,
     metric_name,
+    require_metrics,
     row_metrics,
 )
 from agent_eval_schema.evaluation.trajectories import (
-    SessionCalls,
     ToolUseMetric,
     TrajectoryMetric,
     TrajectoryOptions,
@@ -70,9 +69,8 @@ from agent_eval_schema.io.source import Source
 from agent_eval_schema.issues import Finding, Issue
 from agent_eval_schema.metrics.catalog import FAILURE
 from agent_eval_schema.metrics.definitions import SINGLE_TOOL_USE
-from agent_eval_schema.metrics.independence import RowKeys
 from agent_eval_schema.metrics.trajectory import DEFAULT_METRICS, TRAJECTORY_METRICS, Duplicates, Empty, Match
-from agent_eval_schema.metrics.trajectory_columns import PREDICTED, REFERENCE, Numbers
+from agent_eval_schema.metrics.trajectory_columns import PREDICTED, REFERENCE, Numbers, SessionCalls
 from agent_eval_schema.render.phrases import Call
 from agent_eval_schema.rule import Severity
 from agent_eval_schema.rules import RULES
@@ -100,20 +98,6 @@ _CANONICAL = {"prompt": "request", "reference": "expected_response"}
 
 _CHECKED = ("AE0", "AE3", "AE4", "AE5", "AE6")
 """A missing or malformed request is not reported here: a prompt may take its place."""
-
-
-class EvalInputs(Struct):
-    """Some rows: their original cells, the columns that metrics read (None where absent), both trajectories as Arrow
-    arrays, the issues of the cells that are read, the rows' request_id, what makes rows depend on each other, and the
-    calls of sessions if these are compared."""
-
-    frame: pd.DataFrame
-    values: dict[str, list[Any]]
-    trajectories: pa.RecordBatch
-    log: IssueLog
-    ids: list[str | None]
-    keys: RowKeys
-    whole: SessionCalls | None = None
 
 
 def of_turns(source: Source) -> tuple[Source, list[Issue]]:
@@ -309,6 +293,7 @@ def score_trajectories(
     chosen = [m for m in metrics if m != SINGLE_TOOL_USE or tool_name is None]
     if tool_name is not None:
         chosen.append(ToolUseMetric(tool_name))
+    require_metrics(chosen, TRAJECTORY_METRICS, (ToolUseMetric,))
     options = TrajectoryOptions(tuple(chosen), duplicates, empty, match)
     return score_rows(source, options.metrics, options)
 
@@ -412,8 +397,8 @@ def measure(
     has left in their frame, which come first: of a file they cannot be read again."""
     columns = {} if ran is None else {name: ran[name].to_numpy() for name in RUN_COLUMNS}
     failed = np.zeros(len(inputs.frame), bool) if ran is None else columns[FAILURE] > 0
-    table = RowTable(inputs.frame, inputs.values, frozenset(np.flatnonzero(failed).tolist()))
-    unread = IssueLog(table.size)  # the validation has reported them, but has not seen what an agent returns
+    inputs.failed = frozenset(np.flatnonzero(failed).tolist())
+    unread = IssueLog(inputs.size)  # the validation has reported them, but has not seen what an agent returns
     scores, reasons = dict[str, Numbers](), dict[str, Numbers]()
     if options.metrics:
         scores, reasons = score_calls(
@@ -428,11 +413,11 @@ def measure(
             columns[score_column(name)] = scores[name]
             continue
         if isinstance(metric, CustomMetric):
-            measured = measure_custom(metric, table)
+            measured = measure_custom(metric, inputs)
         elif isinstance(metric, PointwiseMetric):
-            measured = measure_pointwise(metric, table, max_workers)
+            measured = measure_pointwise(metric, inputs, max_workers)
         else:
-            measured = measure_row_metric(row_metrics()[name], table)
+            measured = measure_row_metric(row_metrics()[name], inputs)
         for part, values in measured.columns.items():
             columns[f"{name}/{part}"] = pd.Series(values, dtype="float64" if part == "score" else "object").to_numpy()
         reasons[name] = np.array(measured.reasons, object)

@@ -27,7 +27,7 @@ from agent_eval_schema.issues import Finding, Issue
 from agent_eval_schema.metrics.catalog import FAILURE, LATENCY
 from agent_eval_schema.metrics.independence import RowKeys
 from agent_eval_schema.metrics.intervals import is_binary, unit_of
-from agent_eval_schema.metrics.trajectory_columns import Numbers
+from agent_eval_schema.metrics.trajectory_columns import Numbers, SessionCalls
 from agent_eval_schema.render.figures import Bar, Distribution
 from agent_eval_schema.render.phrases import plural
 from agent_eval_schema.rules import RULES
@@ -52,12 +52,18 @@ def cell_text(cell: Any) -> str:
 
 
 # --- the rows
-class RowTable(Struct):
-    """The input of the metrics: the rows as they will be in the result, and the columns that metrics read, as plain
-    values (None where absent). Rows on which the agent `failed` have no outputs."""
+class EvalInputs(Struct):
+    """Some rows as metrics take them: their original cells, the columns that metrics read (None where absent), both
+    trajectories as Arrow arrays, the issues of the cells that are read, the rows' request_id, what makes rows depend on
+    each other, and the calls of sessions if these are compared. Rows on which the agent `failed` have no outputs."""
 
     frame: pd.DataFrame
     values: dict[str, list[Any]]
+    trajectories: pa.RecordBatch
+    log: IssueLog
+    ids: list[str | None]
+    keys: RowKeys
+    whole: SessionCalls | None = None
     failed: frozenset[int] = frozenset()
 
     @property
@@ -190,29 +196,16 @@ def headline(rows: int, scored: Mapping[str, int], failed: int, names: Sequence[
     if not rows or counts == {0}:
         parts.append("no row was scored" if rows else "no row to score")
     elif counts and min(counts) < rows:
-        if len(counts) == 1:
-            parts.append(f"{min(counts):,} of {plural(rows, 'row')} scored")
-        else:
-            fewer: dict[int, list[str]] = {}
-            for name, count in scored.items():
+        fewer: dict[int, list[str]] = {}
+        for name, count in scored.items():
+            if count < rows:
                 fewer.setdefault(count, []).append(name)
-            parts.append(_fewer({count: names for count, names in fewer.items() if count < rows}, rows, len(scored)))
+        for count, of in fewer.items():
+            which = " and ".join(of) if len(of) <= NAMED_METRICS else f"{len(of)} of {len(scored)} metrics"
+            parts.append(f"{count:,} of {plural(rows, 'row')} scored" + (f" by {which}" if len(counts) > 1 else ""))
     if left_out:
         parts.append(f"{plural(left_out, 'invalid evaluation')} left out")
     return "; ".join(parts)
-
-
-def _fewer(names: Mapping[int, Sequence[str]], rows: int, metrics: int) -> str:
-    """The rows that metrics scored, by that number; many metrics are counted, not named."""
-    if len(names) == 1:
-        ((count, found),) = names.items()
-        if len(found) > NAMED_METRICS:
-            return f"{count:,} of {plural(rows, 'row')} scored by {len(found)} of {metrics} metrics"
-    sentence = (
-        [f"{len(found)} metrics {count:,}"] if len(found) > NAMED_METRICS else [f"{name} {count:,}" for name in found]
-        for count, found in names.items()
-    )
-    return f"fewer than {plural(rows, 'row')} scored: {', '.join(part for parts in sentence for part in parts)}"
 
 
 # --- scores → mean, standard deviation, percentiles

@@ -36,16 +36,8 @@ from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.evaluation.result import EvalResult
 from agent_eval_schema.evaluation.runnables import agent_name, as_plain, calling, encode_plain, read_output
 from agent_eval_schema.evaluation.runner import CallOutcome, run_all
-from agent_eval_schema.evaluation.score import (
-    EvalInputs,
-    Scoring,
-    columns_read,
-    input_parts,
-    measure,
-    of_turns,
-    score_rows,
-)
-from agent_eval_schema.evaluation.table import OUTPUTS, RUN_COLUMNS
+from agent_eval_schema.evaluation.score import Scoring, columns_read, input_parts, measure, of_turns, score_rows
+from agent_eval_schema.evaluation.table import OUTPUTS, RUN_COLUMNS, EvalInputs
 from agent_eval_schema.evaluation.task_metrics import GivenMetric, require_metrics, trajectory_metrics
 from agent_eval_schema.evaluation.trajectories import TrajectoryOptions
 from agent_eval_schema.formats.column_names import ColumnNames

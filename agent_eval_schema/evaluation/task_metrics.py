@@ -24,7 +24,7 @@ from msgspec import Struct
 
 from agent_eval_schema.errors import RAISED, EvalSetError, missing
 from agent_eval_schema.evaluation.runner import error_line, run_all
-from agent_eval_schema.evaluation.table import Measured, RowTable
+from agent_eval_schema.evaluation.table import EvalInputs, Measured
 from agent_eval_schema.evaluation.trajectories import ToolUseMetric, TrajectoryMetric
 from agent_eval_schema.io.records import is_absent
 from agent_eval_schema.metrics.definitions import DEFINITIONS, SINGLE_TOOL_USE, Definition, metrics_of_packages
@@ -61,7 +61,7 @@ def row_metrics() -> dict[str, Definition | RowMetric]:
     return {**ROW_METRICS, **{name: other.value for name, other in metrics_of_packages().items()}}
 
 
-def measure_row_metric(metric: Definition | RowMetric, table: RowTable) -> Measured:
+def measure_row_metric(metric: Definition | RowMetric, table: EvalInputs) -> Measured:
     columns = [table.values.get(name) or [None] * table.size for name in metric.reads]
     other = metrics_of_packages().get(metric.name) if isinstance(metric, RowMetric) else None
     with nullcontext() if other is None else other.watch(f"for {plural(table.size, 'row')}", table.size):
@@ -70,7 +70,7 @@ def measure_row_metric(metric: Definition | RowMetric, table: RowTable) -> Measu
     return Measured({"score": [score for score, _ in found]}, reasons)
 
 
-def _scored(metric: Definition | RowMetric, table: RowTable, row: int, cells: Sequence[Any]) -> tuple[float, str]:
+def _scored(metric: Definition | RowMetric, table: EvalInputs, row: int, cells: Sequence[Any]) -> tuple[float, str]:
     """The score of a row, and the reason in case that it is NaN."""
     for name, cell in zip(metric.reads, cells, strict=True):
         if cell is None:
@@ -145,7 +145,7 @@ def _stated_info(
     return MetricInfo(name, directions[lower_is_better], scale)
 
 
-def measure_custom(metric: CustomMetric, table: RowTable) -> Measured:
+def measure_custom(metric: CustomMetric, table: EvalInputs) -> Measured:
     """The scores of a user-defined metric; a row on which it raises an exception has none."""
     found = [_custom_row(metric, row) for row in table.rows()]
     parts = dict.fromkeys(["score", *(part for columns, _ in found for part in columns)])
@@ -281,7 +281,7 @@ class PointwiseMetric(Struct, frozen=True):
         return "\n".join(parts)
 
 
-def measure_pointwise(metric: PointwiseMetric, table: RowTable, max_workers: int) -> Measured:
+def measure_pointwise(metric: PointwiseMetric, table: EvalInputs, max_workers: int) -> Measured:
     """The judge's score and explanation of each row. For a row that lacks an input, the judge is not called."""
     judge = _judge(metric)
     scores, reasons = [math.nan] * table.size, list[str | None]([None] * table.size)
@@ -356,31 +356,32 @@ def metric_name(metric: TaskMetric) -> str:
     return metric if isinstance(metric, str) else metric.name
 
 
-def require_metrics(metrics: Iterable[GivenMetric]) -> tuple[TaskMetric, ...]:
-    """The metrics. Raises EvalSetError for an unknown one, and for two of one name."""
+def require_metrics(
+    metrics: Iterable[GivenMetric | str], names: Iterable[str] = (), kinds: tuple[type, ...] = _WITH_OPTIONS
+) -> tuple[TaskMetric, ...]:
+    """The metrics, of these `names` (else any) and `kinds`. Raises EvalSetError for others, and for two of one name."""
     is_list = isinstance(metrics, Iterable) and not isinstance(metrics, str | type)
     listed: tuple[Any, ...] = tuple(metrics) if is_list else (metrics,)
-    names = (*NAMES, *metrics_of_packages())
+    names = tuple(names) or (*NAMES, *metrics_of_packages())
     for metric in listed:
-        if metric not in names if isinstance(metric, str) else not isinstance(metric, _WITH_OPTIONS):
-            raise EvalSetError(
-                f"metrics: expected names ({', '.join(names)}) or metrics; got {shown(metric)}{_nearest(metric)}"
-            )
+        if metric not in names if isinstance(metric, str) else not isinstance(metric, kinds):
+            expected = f"names ({', '.join(names)}) or {', '.join(kind.__name__ for kind in kinds)}"
+            raise EvalSetError(f"metrics: expected {expected}; got {shown(metric)}{_nearest(metric, names)}")
     twice = [name for name, n in Counter(map(metric_name, listed)).items() if n > 1]
     if twice:
         raise EvalSetError(f"several metrics are called {twice[0]!r}: give them names of their own")
     return listed
 
 
-def _nearest(metric: object) -> str:
+def _nearest(metric: object, names: Sequence[str]) -> str:
     if metric == SINGLE_TOOL_USE:
-        return f"; use {_EXAMPLES[ToolUseMetric]}"
+        return f"; use {_EXAMPLES[ToolUseMetric]} (--tool-name search)"
     if isinstance(metric, type) and issubclass(metric, _WITH_OPTIONS):
         return f"; use an instance: {_EXAMPLES[metric]}"
     if callable(metric):
         name = getattr(metric, "__name__", "function")
         return f'; use CustomMetric("{name}", {name})' if name.isidentifier() else f"; use {_EXAMPLES[CustomMetric]}"
-    return meant(metric, [*NAMES, *metrics_of_packages()])
+    return meant(metric, names)
 
 
 def trajectory_metrics(metrics: Iterable[TaskMetric]) -> tuple[TrajectoryMetric, ...]:

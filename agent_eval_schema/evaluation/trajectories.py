@@ -19,15 +19,13 @@ from agent_eval_schema.cells.cells import read_cells
 from agent_eval_schema.cells.notes import IssueLog, reading_problems
 from agent_eval_schema.decoding.texts import decode_text
 from agent_eval_schema.decoding.values import TextColumn
-from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.evaluation.row_keys import keys_of, row_keys
 from agent_eval_schema.evaluation.table import FAILED_CALL, REQUEST_ID, ScoredPart, issues_of, score_column
 from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.io.source import Source
-from agent_eval_schema.metrics import trajectory
 from agent_eval_schema.metrics.definitions import SINGLE_TOOL_USE
 from agent_eval_schema.metrics.independence import RowKeys
-from agent_eval_schema.metrics.trajectory import DEFAULT_METRICS, TRAJECTORY_METRICS, Duplicates, Empty, Match
+from agent_eval_schema.metrics.trajectory import DEFAULT_METRICS, Duplicates, Empty, Match, require_options
 from agent_eval_schema.metrics.trajectory_columns import (
     ABSENT,
     GIVEN,
@@ -35,6 +33,7 @@ from agent_eval_schema.metrics.trajectory_columns import (
     REFERENCE,
     UNREADABLE_CALLS,
     Numbers,
+    SessionCalls,
     Trajectories,
     read_trajectories,
     score_pair,
@@ -42,7 +41,7 @@ from agent_eval_schema.metrics.trajectory_columns import (
 from agent_eval_schema.rule import Severity
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.runtime.gc_pause import gc_paused
-from agent_eval_schema.text.choices import no_choice, require_kind, shown
+from agent_eval_schema.text.choices import require_kind
 from agent_eval_schema.validation.checked_batch import rows_of
 from agent_eval_schema.validation.kernel import check_batch
 from agent_eval_schema.validation.plan import Plan, make_plan
@@ -93,20 +92,7 @@ class TrajectoryOptions(Struct, frozen=True):
     match: Match = "call"
 
     def __post_init__(self) -> None:
-        trajectory.require_options(self.duplicates, self.empty, self.match)
-        for metric in self.metrics:
-            if isinstance(metric, str) and metric not in TRAJECTORY_METRICS:
-                if metric == SINGLE_TOOL_USE:
-                    hint = "give it as ToolUseMetric(tool_name=...), on the command line as --tool-name T"
-                    raise EvalSetError(f"{metric} needs the name of a tool: {hint}")
-                problem, *close = str(no_choice("metrics", metric, TRAJECTORY_METRICS)).partition("; did you mean")
-                raise EvalSetError(
-                    f"{problem}; `EvalTask` computes those of answers, such as exact_match{''.join(close)}"
-                )
-            if not isinstance(metric, str | ToolUseMetric):
-                use = f'{ToolUseMetric.__name__}(tool_name="search")'
-                expected = f"names ({', '.join(TRAJECTORY_METRICS)}) or {use}"
-                raise EvalSetError(f"metrics: expected {expected}; got {shown(metric)}")
+        require_options(self.duplicates, self.empty, self.match)
 
     @property
     def reported(self) -> dict[str, str]:
@@ -129,28 +115,6 @@ class TrajectoryOptions(Struct, frozen=True):
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(m if isinstance(m, str) else m.name for m in self.metrics)
-
-
-class SessionCalls:
-    """The calls of one session so far, through the parts of a source: what a format compares with the expected calls of
-    a session (`Format.calls_of`)."""
-
-    def __init__(self) -> None:
-        self._session, self._calls, self._state = 0, list[Any](), GIVEN
-
-    def joined(self, predicted: Trajectories, reference: Trajectories, sessions: Numbers) -> Trajectories:
-        """The predicted calls; on a row with expected calls those of its session up to it, if all turns have some."""
-        texts, calls, states = list(predicted.texts), list(predicted.calls), predicted.states.copy()
-        for row, session in enumerate(sessions.tolist()):
-            if session != self._session or not session:
-                self._session, self._calls, self._state = session, [], GIVEN
-            self._calls += calls[row] if states[row] == GIVEN else ()
-            self._state = max(self._state, int(states[row]))
-            if reference.states[row] != ABSENT:
-                texts[row], calls[row], states[row] = None, self._calls, self._state
-                self._session = 0
-        lengths = [len(c) if state == GIVEN else 0 for c, state in zip(calls, states, strict=True)]
-        return Trajectories(texts, calls, np.array(lengths, np.int64), states)
 
 
 def session_calls(plan: Plan) -> SessionCalls | None:

@@ -47,6 +47,28 @@ class Trajectories(Struct):
     states: Numbers
 
 
+class SessionCalls:
+    """The calls of one session so far, through the parts of a source: what a format compares with the expected calls of
+    a session (`Format.calls_of`)."""
+
+    def __init__(self) -> None:
+        self._session, self._calls, self._state = 0, list[Any](), GIVEN
+
+    def joined(self, predicted: Trajectories, reference: Trajectories, sessions: Numbers) -> Trajectories:
+        """The predicted calls; on a row with expected calls those of its session up to it, if all turns have some."""
+        texts, calls, states = list(predicted.texts), list(predicted.calls), predicted.states.copy()
+        for row, session in enumerate(sessions.tolist()):
+            if session != self._session or not session:
+                self._session, self._calls, self._state = session, [], GIVEN
+            self._calls += calls[row] if states[row] == GIVEN else ()
+            self._state = max(self._state, int(states[row]))
+            if reference.states[row] != ABSENT:
+                texts[row], calls[row], states[row] = None, self._calls, self._state
+                self._session = 0
+        lengths = [len(c) if state == GIVEN else 0 for c, state in zip(calls, states, strict=True)]
+        return Trajectories(texts, calls, np.array(lengths, np.int64), states)
+
+
 class _Call(Struct, forbid_unknown_fields=True, gc=False, omit_defaults=True):
     """A ToolCall as it is decoded here: the pattern of the name takes more time than all the rest, so names are
     checked once each."""

@@ -265,7 +265,7 @@ def test_an_app_that_raises_costs_its_row_only(broken: str) -> None:
     assert found.scores["strict"].tolist() == [None if i == row else 1 for i in range(3)]
     assert found.reasons.at[row, "strict"] == "predict_fn raised an exception: out of tokens"
     assert found.scores["lenient"].tolist() == [i != row for i in range(3)]  # a scorer may score that too
-    assert found._headline == f"1 of 3 calls failed (row {row}); fewer than 3 rows scored: strict 2"
+    assert found._headline == f"1 of 3 calls failed (row {row}); 2 of 3 rows scored by strict"
     assert f"\n⚠ {found._headline}: strict 1, lenient 0.667\n" in found.to_text(width=120)
 
 
