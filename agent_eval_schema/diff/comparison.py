@@ -32,7 +32,6 @@ from agent_eval_schema.diff.diff_blocks import (
     IssueChange,
     MetricChange,
     MetricRow,
-    RowCounts,
 )
 from agent_eval_schema.diff.snapshot import CODE_BITS, ORIGINAL_LINE, Snapshot, all_codes, mixed
 from agent_eval_schema.issues import Issue
@@ -68,92 +67,147 @@ class Comparison:
     """What differs between two sides. Rows that are on both are spoken of as pairs: places in `pairs`."""
 
     def __init__(self, old: Snapshot, new: Snapshot) -> None:
-        self.old, self.new = old, new
-        self.pairs = match(old.keys(), new.keys())
+        self._old, self._new = old, new
+        self._pairs = match(old.keys(), new.keys())
         differing = {
-            name: np.flatnonzero(old.hash(name)[self.pairs.old] != new.hash(name)[self.pairs.new])
+            name: np.flatnonzero(old.hash(name)[self._pairs.old] != new.hash(name)[self._pairs.new])
             for name in _in_order({*old.hashes, *new.hashes})
         }
-        self.fields = {name: pairs for name, pairs in differing.items() if len(pairs)}
+        self._fields = {name: pairs for name, pairs in differing.items() if len(pairs)}
         """For each field the pairs in which it differs."""
 
     # rows
 
     @property
     def same(self) -> bool:
-        """Whether nothing differs, but perhaps the order of the rows."""
-        rows = self.counts.added + self.counts.removed + self.counts.changed
-        verdicts = bool(self.issues) or any(not metric.same for metric in self.metrics)
+        """Whether the versions have no difference.
+
+        Returns
+        -------
+        bool
+            True if at most the order of the rows differs.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import diff_eval_sets
+        >>> old = [{"request": "Hi", "response": "Hello!"}]
+        >>> chat = {"messages": [{"role": "user", "content": "Hi"}]}
+        >>> diff_eval_sets(old, [{"request": chat, "response": "Hello!"}]).same
+        True
+        """
+        rows = any(self._counts[what] for what in ("added", "removed", "changed"))
+        verdicts = bool(self._issues) or any(not metric.same for metric in self._metrics)
         return not (rows or verdicts or self.columns_added or self.columns_dropped)
 
     @property
     def losses(self) -> bool:
-        """Whether a row is gone, became invalid, or lost a metric."""
-        return bool(self.counts.removed or self.counts.became_invalid or self.counts.lost_a_metric)
+        """Whether the new version lost a row, a valid row or the support of a metric.
+
+        Returns
+        -------
+        bool
+            True if a row was removed or became invalid, or no longer supports a metric.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import diff_eval_sets
+        >>> old = [{"request": "Hi", "response": "Hello!"}]
+        >>> diff_eval_sets(old, [{"request": "Bye", "response": "Bye!"}]).losses
+        True
+        """
+        return any(self._counts[what] for what in ("removed", "became_invalid", "lost_a_metric"))
 
     @cached_property
-    def counts(self) -> RowCounts:
-        matched = len(self.pairs.old)
-        changed = len(np.unique(np.concatenate([np.zeros(0, np.int64), *self.fields.values()])))
+    def _counts(self) -> dict[str, int]:
+        """How many rows: old = matched + removed, new = matched + added, matched = changed + unchanged. `moved` is how
+        few of the matched rows must be moved to get from one order to the other; the last four, too, are matched."""
+        matched = len(self._pairs.old)
+        changed = len(np.unique(np.concatenate([np.zeros(0, np.int64), *self._fields.values()])))
         gained, lost = np.zeros(matched, bool), np.zeros(matched, bool)
         for metric in (m for system in COMMON for m in metrics_of(system)):
-            now, no_longer = self.changed_support(metric)
+            now, no_longer = self._changed_support(metric)
             gained |= now
             lost |= no_longer
-        return RowCounts(
-            old=self.old.row_count,
-            new=self.new.row_count,
-            matched=matched,
-            added=len(self.pairs.added),
-            removed=len(self.pairs.removed),
-            changed=changed,
-            unchanged=matched - changed,
-            moved=moved_rows(self.pairs.old),
-            became_invalid=len(self.became(valid=False)),
-            became_valid=len(self.became(valid=True)),
-            gained_a_metric=int(gained.sum()),
-            lost_a_metric=int(lost.sum()),
-        )
+        return {
+            "old": self._old.row_count,
+            "new": self._new.row_count,
+            "matched": matched,
+            "added": len(self._pairs.added),
+            "removed": len(self._pairs.removed),
+            "changed": changed,
+            "unchanged": matched - changed,
+            "moved": moved_rows(self._pairs.old),
+            "became_invalid": len(self._became(valid=False)),
+            "became_valid": len(self._became(valid=True)),
+            "gained_a_metric": int(gained.sum()),
+            "lost_a_metric": int(lost.sum()),
+        }
 
-    def became(self, *, valid: bool) -> Array:
+    def _became(self, *, valid: bool) -> Array:
         """The pairs that became valid, or invalid."""
-        before, after = self.old.valid[self.pairs.old], self.new.valid[self.pairs.new]
+        before, after = self._old.valid[self._pairs.old], self._new.valid[self._pairs.new]
         return np.flatnonzero((before != after) & (after == valid))
 
     # columns and fields
 
     @property
     def columns_added(self) -> tuple[str, ...]:
-        """The columns that hold something in the new data only."""
-        return _in_order(self.new.hashes.keys() - self.old.hashes.keys() - {ORIGINAL_LINE})
+        """The columns with a value in the new version only.
+
+        Returns
+        -------
+        tuple of str
+            The names, in the order of the new version.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import diff_eval_sets
+        >>> old = [{"request": "Hi", "response": "Hello!"}]
+        >>> diff_eval_sets(old, [{"request": "Hi", "response": "Hello!", "team": "docs"}]).columns_added
+        ('team',)
+        """
+        return _in_order(self._new.hashes.keys() - self._old.hashes.keys() - {ORIGINAL_LINE})
 
     @property
     def columns_dropped(self) -> tuple[str, ...]:
-        """The columns that hold something in the old data only."""
-        return _in_order(self.old.hashes.keys() - self.new.hashes.keys() - {ORIGINAL_LINE})
+        """The columns with a value in the old version only.
+
+        Returns
+        -------
+        tuple of str
+            The names, in the order of the old version.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import diff_eval_sets
+        >>> new = [{"request": "Hi", "response": "Hello!"}]
+        >>> diff_eval_sets([{"request": "Hi", "response": "Hello!", "team": "docs"}], new).columns_dropped
+        ('team',)
+        """
+        return _in_order(self._old.hashes.keys() - self._new.hashes.keys() - {ORIGINAL_LINE})
 
     # issues
 
     @cached_property
-    def gained(self) -> IssueSet:
+    def _gained(self) -> IssueSet:
         """The findings of the new side whose pair, or whose dataset, did not have the code."""
-        return _only_in_first(self.new, self.pairs.new, self.old, self.pairs.old)
+        return _only_in_first(self._new, self._pairs.new, self._old, self._pairs.old)
 
     @cached_property
-    def lost(self) -> IssueSet:
+    def _lost(self) -> IssueSet:
         """The findings of the old side whose pair, or whose dataset, no longer has the code."""
-        return _only_in_first(self.old, self.pairs.old, self.new, self.pairs.new)
+        return _only_in_first(self._old, self._pairs.old, self._new, self._pairs.new)
 
     @cached_property
-    def issues(self) -> list[IssueChange]:
+    def _issues(self) -> list[IssueChange]:
         """A line a code that some row has on one side only, errors first."""
-        old, new = (IssueSet(side.findings, side.overall) for side in (self.old, self.new))
+        old, new = (IssueSet(side.findings, side.overall) for side in (self._old, self._new))
         added, removed = (
             IssueSet(side.findings[np.isin(side.findings >> CODE_BITS, rows)], set())
-            for side, rows in ((self.new, self.pairs.added), (self.old, self.pairs.removed))
+            for side, rows in ((self._new, self._pairs.added), (self._old, self._pairs.removed))
         )
         # in the order of the fields of a line
-        counts = (found.by_code().tolist() for found in (old, new, self.gained, self.lost, added, removed))
+        counts = (found.by_code().tolist() for found in (old, new, self._gained, self._lost, added, removed))
         lines = [
             IssueChange(code, RULES[code].name, RULES[code].severity, *numbers)
             for code, *numbers in zip(all_codes(), *counts, strict=True)
@@ -164,17 +218,17 @@ class Comparison:
 
     # metrics
 
-    def changed_support(self, metric: Metric) -> tuple[Array, Array]:
+    def _changed_support(self, metric: Metric) -> tuple[Array, Array]:
         """For each pair whether it gained the metric, and whether it lost it."""
-        before, after = self.old.supports(metric)[self.pairs.old], self.new.supports(metric)[self.pairs.new]
+        before, after = self._old.supports(metric)[self._pairs.old], self._new.supports(metric)[self._pairs.new]
         return after & ~before, before & ~after
 
     @cached_property
-    def metrics(self) -> list[MetricChange]:
+    def _metrics(self) -> list[MetricChange]:
         lines = []
         for metric in metrics_of("all"):
-            old, new = self.old.supports(metric), self.new.supports(metric)
-            gained, lost = self.changed_support(metric)
+            old, new = self._old.supports(metric), self._new.supports(metric)
+            gained, lost = self._changed_support(metric)
             line = MetricChange(
                 metric.system,
                 metric.name,
@@ -184,8 +238,8 @@ class Comparison:
                 new_rows=len(new),
                 gained=int(gained.sum()),
                 lost=int(lost.sum()),
-                on_added=int(new[self.pairs.added].sum()),
-                on_removed=int(old[self.pairs.removed].sum()),
+                on_added=int(new[self._pairs.added].sum()),
+                on_removed=int(old[self._pairs.removed].sum()),
             )
             lines.append(line)
         return lines
@@ -299,15 +353,15 @@ class Summarizer:
 
     def __init__(self, comparison: Comparison) -> None:
         self._all = comparison
-        self._pairs = comparison.pairs
-        self._fields = {name: pairs[:EXAMPLES_KEPT] for name, pairs in comparison.fields.items()}
-        self._invalid, self._valid = (comparison.became(valid=valid)[:EXAMPLES_KEPT] for valid in (False, True))
-        changes = {metric.name: comparison.changed_support(metric) for metric in metrics_of("all")}
+        self._pairs = comparison._pairs
+        self._fields = {name: pairs[:EXAMPLES_KEPT] for name, pairs in comparison._fields.items()}
+        self._invalid, self._valid = (comparison._became(valid=valid)[:EXAMPLES_KEPT] for valid in (False, True))
+        changes = {metric.name: comparison._changed_support(metric) for metric in metrics_of("all")}
         self._support = {n: [np.flatnonzero(is_so)[:EXAMPLES_KEPT] for is_so in both] for n, both in changes.items()}
         supporting = [pairs for both in self._support.values() for pairs in both]
         pairs = np.unique(np.concatenate([*self._fields.values(), self._invalid, self._valid, *supporting]))
-        self._before = self._read(comparison.old, self._pairs.old, pairs, self._pairs.removed[:EXAMPLES_KEPT])
-        self._after = self._read(comparison.new, self._pairs.new, pairs, self._pairs.added[:EXAMPLES_KEPT])
+        self._before = self._read(comparison._old, self._pairs.old, pairs, self._pairs.removed[:EXAMPLES_KEPT])
+        self._after = self._read(comparison._new, self._pairs.new, pairs, self._pairs.added[:EXAMPLES_KEPT])
 
     def _read(self, snapshot: Snapshot, rows: Array, pairs: Array, alone: Array) -> CellValues:
         named = np.concatenate([rows[pairs], alone])
@@ -315,13 +369,13 @@ class Summarizer:
 
     def summary(self) -> DiffSummary:
         found = self._all
-        gained, lost = _first_issues(found.new, found.gained), _first_issues(found.old, found.lost)
+        gained, lost = _first_issues(found._new, found._gained), _first_issues(found._old, found._lost)
         return DiffSummary(
             same=found.same,
             losses=found.losses,
-            old=_summary(found.old.report),
-            new=_summary(found.new.report),
-            rows=found.counts,
+            old=_summary(found._old.report),
+            new=_summary(found._new.report),
+            rows=found._counts,
             columns_added=found.columns_added,
             columns_dropped=found.columns_dropped,
             added=tuple(self._place(None, row) for row in self._pairs.added[:EXAMPLES_KEPT].tolist()),
@@ -329,14 +383,14 @@ class Summarizer:
             became_invalid=tuple(map(self._pair, self._invalid.tolist())),
             became_valid=tuple(map(self._pair, self._valid.tolist())),
             fields=tuple(
-                FieldChange(name, len(found.fields[name]), tuple(self._change(name, pair) for pair in pairs.tolist()))
+                FieldChange(name, len(found._fields[name]), tuple(self._change(name, pair) for pair in pairs.tolist()))
                 for name, pairs in self._fields.items()
             ),
             issues=tuple(
                 replace(line, gained_examples=gained.get(line.code, ()), lost_examples=lost.get(line.code, ()))
-                for line in found.issues
+                for line in found._issues
             ),
-            metrics=tuple(map(self._metric, found.metrics)),
+            metrics=tuple(map(self._metric, found._metrics)),
         )
 
     def _pair(self, pair: int) -> DiffPlace:
@@ -344,7 +398,7 @@ class Summarizer:
 
     def _place(self, old: int | None, new: int | None) -> DiffPlace:
         """A row, named by the new side as far as that has it, else by the old."""
-        sides = ((self._all.new, self._after, new), (self._all.old, self._before, old))
+        sides = ((self._all._new, self._after, new), (self._all._old, self._before, old))
         there = [(snapshot, values, row) for snapshot, values, row in sides if row is not None]
         name = next((n for _, values, row in there if (n := values["request_id"][row]) is not None), None)
         asks = next((a for _, values, row in there if (a := truncate(question_of(values, row) or "", ASKS))), "")
@@ -369,8 +423,8 @@ class Summarizer:
         gained, lost = self._support[line.metric]
         return replace(
             line,
-            gained_examples=tuple(examples(gained, self._all.old, self._pairs.old, "has", "is valid now")),
-            lost_examples=tuple(examples(lost, self._all.new, self._pairs.new, "lacks", "is invalid now")),
+            gained_examples=tuple(examples(gained, self._all._old, self._pairs.old, "has", "is valid now")),
+            lost_examples=tuple(examples(lost, self._all._new, self._pairs.new, "lacks", "is invalid now")),
         )
 
 

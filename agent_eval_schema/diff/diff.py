@@ -13,7 +13,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from msgspec.structs import asdict
 
 from agent_eval_schema.cells.hashing import Array
 from agent_eval_schema.diff.comparison import NAMING, Comparison, Summarizer, issues_among, question_of
@@ -98,7 +97,7 @@ def diff_eval_sets(
     1        2     hd-003  expected_response
     2        4     hd-005            request
     """
-    return Diff(Comparison(*map(Snapshot, _sides(old, new, columns, format, outputs))))
+    return Diff(*map(Snapshot, _sides(old, new, columns, format, outputs)))
 
 
 def _sides(old: Any, new: Any, columns: ColumnNames, format: str, outputs: str) -> list[Source]:
@@ -118,7 +117,7 @@ def _sides(old: Any, new: Any, columns: ColumnNames, format: str, outputs: str) 
     ]
 
 
-class Diff(Savable):  # numpydoc ignore=PR01
+class Diff(Comparison, Savable):  # numpydoc ignore=PR01
     """The changes between two versions of an evaluation dataset.
 
     Attributes
@@ -144,53 +143,15 @@ class Diff(Savable):  # numpydoc ignore=PR01
     [{'field': 'response', 'old': 'Hello!', 'new': 'Good day!'}]
     """
 
-    def __init__(self, comparison: Comparison) -> None:
-        self._comparison = comparison
-        self._pairs = comparison.pairs
-        self.old: Report = comparison.old.report
-        self.new: Report = comparison.new.report
+    def __init__(self, old: Snapshot, new: Snapshot) -> None:
+        super().__init__(old, new)
+        self.old: Report = old.report
+        self.new: Report = new.report
 
     def _inputs(self) -> object:
         return [run_of(report).source for report in (self.old, self.new)]
 
     # numbers
-
-    @property
-    def same(self) -> bool:
-        """Whether the versions have no difference.
-
-        Returns
-        -------
-        bool
-            True if at most the order of the rows differs.
-
-        Examples
-        --------
-        >>> from agent_eval_schema import diff_eval_sets
-        >>> old = [{"request": "Hi", "response": "Hello!"}]
-        >>> chat = {"messages": [{"role": "user", "content": "Hi"}]}
-        >>> diff_eval_sets(old, [{"request": chat, "response": "Hello!"}]).same
-        True
-        """
-        return self._comparison.same
-
-    @property
-    def losses(self) -> bool:
-        """Whether the new version lost a row, a valid row or the support of a metric.
-
-        Returns
-        -------
-        bool
-            True if a row was removed or became invalid, or no longer supports a metric.
-
-        Examples
-        --------
-        >>> from agent_eval_schema import diff_eval_sets
-        >>> old = [{"request": "Hi", "response": "Hello!"}]
-        >>> diff_eval_sets(old, [{"request": "Bye", "response": "Bye!"}]).losses
-        True
-        """
-        return self._comparison.losses
 
     @property
     def counts(self) -> dict[str, int]:
@@ -210,7 +171,7 @@ class Diff(Savable):  # numpydoc ignore=PR01
         >>> counts["unchanged"], counts["added"]
         (1, 1)
         """
-        return asdict(self._comparison.counts)
+        return dict(self._counts)
 
     @property
     def fields(self) -> dict[str, int]:
@@ -228,43 +189,7 @@ class Diff(Savable):  # numpydoc ignore=PR01
         >>> diff_eval_sets(old, [{"request": "Hi", "response": "Good day!"}]).fields
         {'response': 1}
         """
-        return {name: len(pairs) for name, pairs in self._comparison.fields.items()}
-
-    @property
-    def columns_added(self) -> tuple[str, ...]:
-        """The columns with a value in the new version only.
-
-        Returns
-        -------
-        tuple of str
-            The names, in the order of the new version.
-
-        Examples
-        --------
-        >>> from agent_eval_schema import diff_eval_sets
-        >>> old = [{"request": "Hi", "response": "Hello!"}]
-        >>> diff_eval_sets(old, [{"request": "Hi", "response": "Hello!", "team": "docs"}]).columns_added
-        ('team',)
-        """
-        return self._comparison.columns_added
-
-    @property
-    def columns_dropped(self) -> tuple[str, ...]:
-        """The columns with a value in the old version only.
-
-        Returns
-        -------
-        tuple of str
-            The names, in the order of the old version.
-
-        Examples
-        --------
-        >>> from agent_eval_schema import diff_eval_sets
-        >>> new = [{"request": "Hi", "response": "Hello!"}]
-        >>> diff_eval_sets([{"request": "Hi", "response": "Hello!", "team": "docs"}], new).columns_dropped
-        ('team',)
-        """
-        return self._comparison.columns_dropped
+        return {name: len(pairs) for name, pairs in self._fields.items()}
 
     # frames
 
@@ -286,7 +211,7 @@ class Diff(Savable):  # numpydoc ignore=PR01
            row request  valid
         0    1     Bye   True
         """
-        return _rows_frame(self._comparison.new, self._pairs.added)
+        return _rows_frame(self._new, self._pairs.added)
 
     @property
     def removed(self) -> pd.DataFrame:
@@ -305,7 +230,7 @@ class Diff(Savable):  # numpydoc ignore=PR01
            row request  valid
         0    1     Bye   True
         """
-        return _rows_frame(self._comparison.old, self._pairs.removed)
+        return _rows_frame(self._old, self._pairs.removed)
 
     @property
     def changed(self) -> pd.DataFrame:
@@ -326,9 +251,9 @@ class Diff(Savable):  # numpydoc ignore=PR01
            new_row     field     old        new
         0        0  response  Hello!  Good day!
         """
-        fields = self._comparison.fields
-        before = self._comparison.old.read({name: self._pairs.old[pairs] for name, pairs in fields.items()})
-        after = self._comparison.new.read({name: self._pairs.new[pairs] for name, pairs in fields.items()})
+        fields = self._fields
+        before = self._old.read({name: self._pairs.old[pairs] for name, pairs in fields.items()})
+        after = self._new.read({name: self._pairs.new[pairs] for name, pairs in fields.items()})
         cells = [(pair, name) for name, pairs in fields.items() for pair in pairs.tolist()]
         cells.sort(key=lambda cell: cell[0])  # stable: the fields of a row stay in order
         frame = self._pairs_frame(np.array([pair for pair, _ in cells], np.int64))
@@ -356,7 +281,7 @@ class Diff(Savable):  # numpydoc ignore=PR01
            old_row  new_row request_id
         0        0        0         q1
         """
-        return self._pairs_frame(self._comparison.became(valid=False))
+        return self._pairs_frame(self._became(valid=False))
 
     @property
     def became_valid(self) -> pd.DataFrame:
@@ -375,14 +300,14 @@ class Diff(Savable):  # numpydoc ignore=PR01
            old_row  new_row request_id
         0        0        0         q1
         """
-        return self._pairs_frame(self._comparison.became(valid=True))
+        return self._pairs_frame(self._became(valid=True))
 
     def _pairs_frame(self, pairs: Array) -> pd.DataFrame:
         import pandas as pd
 
         old, new = self._pairs.old[pairs], self._pairs.new[pairs]
-        before = self._comparison.old.read({"request_id": old})["request_id"]
-        after = self._comparison.new.read({"request_id": new})["request_id"]
+        before = self._old.read({"request_id": old})["request_id"]
+        after = self._new.read({"request_id": new})["request_id"]
         ids = [before[o] if after[n] is None else after[n] for o, n in zip(old.tolist(), new.tolist(), strict=True)]
         return pd.DataFrame({"old_row": old, "new_row": new, "request_id": _objects(ids)})
 
@@ -406,7 +331,7 @@ class Diff(Savable):  # numpydoc ignore=PR01
             code  old  new  gained
         0  AE202    0    1       1
         """
-        return _structs_frame(self._comparison.issues, IssueChange)
+        return _structs_frame(self._issues, IssueChange)
 
     @property
     def issues_gained(self) -> pd.DataFrame:
@@ -427,7 +352,7 @@ class Diff(Savable):  # numpydoc ignore=PR01
            row request_id   column
         0    0         q1  request
         """
-        return issues_frame(list(issues_among(self._comparison.new, self._comparison.gained)))
+        return issues_frame(list(issues_among(self._new, self._gained)))
 
     @property
     def issues_lost(self) -> pd.DataFrame:
@@ -448,7 +373,7 @@ class Diff(Savable):  # numpydoc ignore=PR01
            row request_id   column
         0    0         q1  request
         """
-        return issues_frame(list(issues_among(self._comparison.old, self._comparison.lost)))
+        return issues_frame(list(issues_among(self._old, self._lost)))
 
     @property
     def metrics(self) -> pd.DataFrame:
@@ -469,7 +394,7 @@ class Diff(Savable):  # numpydoc ignore=PR01
         >>> diff.metrics[diff.metrics["gained"] > 0]["metric"].iloc[0]
         'response/llm_judged/guideline_adherence/rating'
         """
-        return _structs_frame(self._comparison.metrics, MetricChange)
+        return _structs_frame(self._metrics, MetricChange)
 
     # pictures
 
@@ -490,7 +415,7 @@ class Diff(Savable):  # numpydoc ignore=PR01
         >>> type(diff_eval_sets(old, old).review).__name__
         'DiffSummary'
         """
-        return Summarizer(self._comparison).summary()
+        return Summarizer(self).summary()
 
     def to_text(self, *, color: bool = False, width: int | None = None, system: str = "databricks") -> str:
         """Return the diff as text for a terminal.

@@ -59,27 +59,6 @@ class DatasetSummary(Struct, frozen=True):
     invalid: int
 
 
-class RowCounts(Struct, frozen=True):
-    """How many rows: old = matched + removed, new = matched + added, matched = changed + unchanged.
-
-    `moved` is how few of the matched rows must be moved to get from one order to the other. `became_invalid`,
-    `became_valid`, `gained_a_metric` and `lost_a_metric` speak of matched rows.
-    """
-
-    old: int
-    new: int
-    matched: int
-    added: int
-    removed: int
-    changed: int
-    unchanged: int
-    moved: int
-    became_invalid: int
-    became_valid: int
-    gained_a_metric: int
-    lost_a_metric: int
-
-
 class DiffPlace(Struct, frozen=True):
     """A row: its 0-based positions (None on the side where it is not), its id, an excerpt of what it asks, and the
     codes for which it is invalid now (or was, if it was removed)."""
@@ -179,7 +158,7 @@ class DiffSummary(Struct, frozen=True):
     losses: bool
     old: DatasetSummary
     new: DatasetSummary
-    rows: RowCounts
+    rows: dict[str, int]
     columns_added: tuple[str, ...]
     columns_dropped: tuple[str, ...]
     added: tuple[DiffPlace, ...]
@@ -215,7 +194,7 @@ def diff_view(summary: DiffSummary, call: Call, system: str = "databricks", rows
     common ones."""
     details = [*_rows(summary), *_fields(summary), *_issues(summary)]
     names = [os.path.basename(s.source) if s.source else "evaluation set" for s in (summary.old, summary.new)]
-    total = max(len(rows), summary.rows.changed + summary.rows.added + summary.rows.removed)
+    total = max(len(rows), summary.rows["changed"] + summary.rows["added"] + summary.rows["removed"])
     more = "more rows: the frames of the diff, such as `changed`, have all"
     few = [replace(row, content=_without_cells(row.content)) for row in rows[:STORIES_AT_ONCE]]
     stories: list[Block] = [
@@ -250,14 +229,16 @@ def _described(side: DatasetSummary) -> str:
 def diff_headline(summary: DiffSummary) -> str:
     """Return what happened to the dataset, in one sentence."""
     rows = summary.rows
+    new, changed, matched = f"{rows['new']:,}", f"{rows['changed']:,}", plural(rows["matched"], "matched row")
     if summary.same:
-        moved = f"; {rows.moved:,} of them moved" if rows.moved else ""
-        return f"No difference: {'the row is' if rows.new == 1 else f'all {rows.new:,} rows are'} the same{moved}."
-    head = f"{rows.changed:,} of {plural(rows.matched, 'matched row')} changed" if rows.changed else "No row changed"
-    parts = counted([(rows.added, "added"), (rows.removed, "removed"), (rows.moved, "moved")])
-    metrics = (rows.lost_a_metric, "lost a metric"), (rows.gained_a_metric, "gained a metric")
-    validity = (rows.became_invalid, "became invalid"), (rows.became_valid, "became valid")
-    return "; ".join([", ".join([head, *parts]), *counted([*validity, *metrics])]) + "."
+        moved = f"; {rows['moved']:,} of them moved" if rows["moved"] else ""
+        return f"No difference: {'the row is' if new == '1' else f'all {new} rows are'} the same{moved}."
+    head = f"{changed} of {matched} changed" if rows["changed"] else "No row changed"
+    names = ("became_invalid", "became_valid", "lost_a_metric", "gained_a_metric")
+    first, rest = (
+        counted([(rows[name], name.replace("_", " ")) for name in of]) for of in (("added", "removed", "moved"), names)
+    )
+    return "; ".join([", ".join([head, *first]), *rest]) + "."
 
 
 def _next_commands(summary: DiffSummary, call: Call) -> list[NextCommand]:
@@ -267,7 +248,7 @@ def _next_commands(summary: DiffSummary, call: Call) -> list[NextCommand]:
     if codes:
         chosen = codes if len(codes) <= MOST_SELECTED else ()
         return [NextCommand(call.validation(chosen, data="new"), "shows the new issues")]
-    if summary.rows.lost_a_metric and (command := call.command("metrics")):
+    if summary.rows["lost_a_metric"] and (command := call.command("metrics")):
         return [NextCommand(command, "shows what would enable more metrics")]
     return []
 
@@ -281,10 +262,10 @@ def _rows(summary: DiffSummary) -> Iterator[Block]:
         signed = [Example("", None, [", ".join(names)], sign) for _, sign, names in columns]
         texts.append(Section("columns", "Columns", [Examples([Detail("Columns")], signed)]))
     for title, mood, sign, count, places in (
-        ("Removed", "error", "-", rows.removed, summary.removed),
-        ("Added", "good", "+", rows.added, summary.added),
-        ("Invalid now", "error", "✗", rows.became_invalid, summary.became_invalid),
-        ("Valid now", "good", "✓", rows.became_valid, summary.became_valid),
+        ("Removed", "error", "-", rows["removed"], summary.removed),
+        ("Added", "good", "+", rows["added"], summary.added),
+        ("Invalid now", "error", "✗", rows["became_invalid"], summary.became_invalid),
+        ("Valid now", "good", "✓", rows["became_valid"], summary.became_valid),
     ):
         if count:
             found = [Example(p.rows, p.request_id, [p.asks, ", ".join(p.errors)], sign) for p in places]
@@ -316,7 +297,7 @@ def _fields(summary: DiffSummary) -> Iterator[Block]:
         )
         for field in summary.fields
     ]
-    yield Section("changes", "Changed", groups, short="Changes", text_title=f"Changed ({summary.rows.changed:,})")
+    yield Section("changes", "Changed", groups, short="Changes", text_title=f"Changed ({summary.rows['changed']:,})")
 
 
 def _issues(summary: DiffSummary) -> Iterator[Block]:
@@ -375,7 +356,7 @@ def _metrics(summary: DiffSummary, system: str) -> Iterator[Block]:
     if any(others.values()):
         counts = ", ".join(f"{plural(count, 'metric')} of {name}" for name, count in others.items() if count)
         texts.append(Line(f"Gained or lost as well: {counts} (--system all)", "muted", indent=2))
-    if summary.rows.moved:
+    if summary.rows["moved"]:
         moved = "Row numbers are zero-based. “row OLD → NEW” is a moved row."
         texts.append(Section("moved", "", [Line(moved, "muted")], indent=0))
     yield Only("text", texts)
