@@ -55,7 +55,6 @@ from agent_eval_schema.render.document import json_text, plain_values, versioned
 from agent_eval_schema.render.phrases import MISSING, NextCommand, counted, number, plural, signed
 from agent_eval_schema.render.printable import Savable
 from agent_eval_schema.render.rows import ShownRow
-from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.choices import require_choice
 from agent_eval_schema.text.describe import names
 
@@ -199,8 +198,7 @@ class ScoreComparison(OfSeveral):  # numpydoc ignore=PR01
                 metric  rows  old  new  difference
         0  exact_match     1  0.0  1.0         1.0
         """
-        names = MetricComparison.__struct_fields__
-        return pd.DataFrame([[getattr(line, n) for n in names] for line in self.lines], columns=names)
+        return pd.DataFrame(map(asdict, self.lines), columns=MetricComparison.__struct_fields__)
 
     def regressions(
         self, *, significant: bool = True, min_effect: float | Mapping[str, float] = 0.0, alpha: float = CHANCE
@@ -436,10 +434,6 @@ def _other_reasons(old: ScoredRows, new: ScoredRows) -> Iterator[str]:
         yield "The data differs: a score can change because its row did."
 
 
-IDENTIFYING = ("request_id", "prompt", "request", "inputs")
-"""Columns that identify a row or its prompt: where they differ, a position does not identify a row."""
-
-
 class MatchedRows(NamedTuple):
     """The positions of the rows that are compared, in the old and in the new table, and by what they were matched."""
 
@@ -491,24 +485,11 @@ def _difference(old: pd.DataFrame, new: pd.DataFrame, keys: Sequence[RowKeys | N
     """Why rows at the same position are not the same, as far as can be seen; "" if they are."""
     if len(old) != len(new):
         return f"the results have {len(old):,} and {len(new):,} rows"
-    shared = [name for name in IDENTIFYING if name in old.columns and name in new.columns]
-    for name in shared:
-        pairs = zip(old[name].tolist(), new[name].tolist(), strict=True)
-        row = next((i for i, (a, b) in enumerate(pairs) if not _same(a, b)), None)
-        if row is not None:
-            return f"row {row} has another {name} in the other result"
-    if shared in ([], [REQUEST_ID]):  # a `prompt` is the `request` of the other
-        questions = [key.questions for key in keys if key is not None]
-        if len(questions) == 2 and not np.array_equal(questions[0], questions[1]):
-            return f"row {np.flatnonzero(questions[0] != questions[1])[0]} has another question in the other result"
+    ids = [table[REQUEST_ID].fillna("").to_numpy() for table in (old, new) if REQUEST_ID in table]
+    for name, sides in (("request_id", ids), ("question", [key.questions for key in keys if key is not None])):
+        if len(sides) == 2 and len(rows := np.flatnonzero(sides[0] != sides[1])):
+            return f"row {rows[0]} has another {name} in the other result"
     return ""
-
-
-def _same(a: Any, b: Any) -> bool:
-    """Whether two cells are equal; a file may have JSON text in the place of an object."""
-    if is_absent(a) or is_absent(b):
-        return is_absent(a) and is_absent(b)
-    return bool(jsontext.structured(a) == jsontext.structured(b))
 
 
 _GIVE_KEY = "set key= to a column that identifies the rows, such as key='request_id'"

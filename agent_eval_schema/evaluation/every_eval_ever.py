@@ -14,8 +14,7 @@ import hashlib
 import os
 import re
 import time
-from collections.abc import Iterator, Mapping
-from itertools import count
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal
 
 import msgspec
@@ -24,18 +23,16 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_eval_schema.errors import EvalSetError, UnwrittenScoreWarning, cannot_read
-from agent_eval_schema.evaluation.row_keys import keys_as_text
-from agent_eval_schema.evaluation.saved_result import KEYS, RECORD, ResultRecord
+from agent_eval_schema.evaluation.saved_result import RECORD, ResultRecord
 from agent_eval_schema.evaluation.table import REQUEST_ID, ScoreStats, cell_text, score_column
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.io.atomic import replacing, require_local_place
 from agent_eval_schema.io.locks import locked
-from agent_eval_schema.io.records import column_name, is_absent
+from agent_eval_schema.io.records import is_absent
 from agent_eval_schema.io.source import Source
 from agent_eval_schema.io.streams import creating
 from agent_eval_schema.metrics.catalog import LATENCY
-from agent_eval_schema.metrics.independence import RowKeys
-from agent_eval_schema.metrics.metric_info import MetricInfo, Numbers, numbers_of
+from agent_eval_schema.metrics.metric_info import MetricInfo, numbers_of
 from agent_eval_schema.render.phrases import plural
 from agent_eval_schema.runtime.version import __version__
 from agent_eval_schema.runtime.warn import warn_caller
@@ -73,13 +70,11 @@ def samples_of(aggregate: str) -> str:
 def write_evaluation(
     path: str,
     record: ResultRecord,
-    parts: Iterator[pd.DataFrame],
-    reasons: Mapping[str, Numbers],
-    keys: RowKeys | None,
+    tables: Iterable[pd.DataFrame],
     tallies: Mapping[str, ScoreStats],
     infos: Mapping[str, MetricInfo],
-) -> int:
-    """Write both files. What others cannot read as a score is a warning. Returns the number of rows."""
+) -> None:
+    """Write both files. What others cannot read as a score is a warning."""
     match = _AGGREGATE.fullmatch(path.replace(os.sep, "/"))
     assert match is not None
     require_local_place(path)
@@ -91,21 +86,17 @@ def write_evaluation(
         raise EvalSetError(f"{path}: no metric can be written: {missing or 'the result has none'}")
     now = str(time.time())
     ids = {"evaluation_id": f"{benchmark}/{developer}_{model}/{now}", "model_id": f"{developer}/{model}"}
-    own = keys_as_text(keys) if keys is not None else []
     rest: dict[str, dict[str, str]] = {}
-    lines, rows, digest = 0, count(), hashlib.sha256()
+    lines, start, digest = 0, 0, hashlib.sha256()
     # both are of one run, or the checksum differs
     with locked(path), replacing(path) as aggregate, replacing(samples_of(path)) as samples:
         with creating(samples) as file:
-            for part in parts:
-                columns = [column_name(name) for name in part.columns]
-                record = replace(record, columns=tuple(dict.fromkeys([*record.columns, *columns])))
-                for line in zip(*(part.iloc[:, at].tolist() for at in range(len(columns))), strict=True):
-                    row = next(rows)
-                    given = {n: jsontext.structured(c) for n, c in zip(columns, line, strict=True) if not is_absent(c)}
+            for table in tables:
+                columns = (table.iloc[:, at].tolist() for at in range(len(table.columns)))
+                for row, line in enumerate(zip(*columns, strict=True), start):
+                    named = zip(table.columns, line, strict=True)
+                    given = {name: jsontext.structured(cell) for name, cell in named if not is_absent(cell)}
                     cells = {name: cell_text(cell) for name, cell in given.items()}
-                    added = {f"{name}/reason": text for name, texts in reasons.items() if (text := texts[row])}
-                    cells = {**added, **({KEYS: own[row]} if own else {}), **cells}
                     scores = {name: given[column] for name in written if (column := score_column(name)) in given}
                     metadata = {_POSITION: str(row), **cells}
                     for name, score in scores.items():
@@ -119,8 +110,7 @@ def write_evaluation(
                     if not scores:
                         rest[str(row)] = cells
                     lines += len(scores)
-        size = next(rows)
-        record = replace(record, added=tuple(n for n in (f"{n}/reason" for n in reasons) if n not in record.columns))
+                start += len(table)
         details = {RECORD: jsontext.encode_text(msgspec.to_builtins(record)), _REST: jsontext.encode_text(rest)}
         details |= {"scores_not_written": missing} if missing else {}
         document = {
@@ -157,7 +147,6 @@ def write_evaluation(
         warn_caller(
             f"{path}: every-eval-ever has no place for: {missing}: only this package reads them", UnwrittenScoreWarning
         )
-    return size
 
 
 def _unwritten(info: MetricInfo, tally: ScoreStats | None) -> str:

@@ -213,8 +213,7 @@ class ScoreHistory(OfSeveral):  # numpydoc ignore=PR01
         >>> result.compare(result, result).summary["difference"].tolist()
         [nan, 0.0, 0.0]
         """
-        names = MetricOfRun.__struct_fields__
-        return pd.DataFrame([[getattr(line, n) for n in names] for line in self.lines], columns=names)
+        return pd.DataFrame(map(asdict, self.lines), columns=MetricOfRun.__struct_fields__)
 
     @property
     def repeats(self) -> pd.DataFrame:
@@ -235,8 +234,7 @@ class ScoreHistory(OfSeveral):  # numpydoc ignore=PR01
         >>> result.compare(result, result, configurations=["a", "a", "b"]).repeats["agreement"].tolist()
         [1.0]
         """
-        names = Repeats.__struct_fields__
-        return pd.DataFrame([[getattr(line, n) for n in names] for line in self._repeats], columns=names)
+        return pd.DataFrame(map(asdict, self._repeats), columns=Repeats.__struct_fields__)
 
     def _json(self) -> str:
         document = {

@@ -22,7 +22,7 @@ from agent_eval_schema.evaluation.mlflow_evaluation import DATA_HASH, MlflowEval
 from agent_eval_schema.evaluation.mlflow_run import RUNS, scores_of_run
 from agent_eval_schema.evaluation.result_blocks import pictures_of, result_json, result_view
 from agent_eval_schema.evaluation.row_keys import row_keys
-from agent_eval_schema.evaluation.saved_result import ResultRecord, read_scores, versions, write_result
+from agent_eval_schema.evaluation.saved_result import ResultRecord, read_scores, versions, write_result, written_tables
 from agent_eval_schema.evaluation.scored_rows import AUTO, ScoredRows
 from agent_eval_schema.evaluation.table import REQUEST_ID, Findings, ScoredPart, score_column
 from agent_eval_schema.formats.column_names import ColumnNames
@@ -296,10 +296,12 @@ class EvalResult(ScoredRows, Savable):  # numpydoc ignore=PR01
             reading={name: of for name, of in self._data.options.items() if name in ("format", "columns")},
             **self.provenance,
         )
-        rows = (iter(self.iter_parts()), self._reasons, self._keys)
+        record, tables = written_tables(record, self.iter_parts(), self._reasons, self._keys)
         if in_two:
-            return write_evaluation(place, record, *rows, self.tallies, self.infos)
-        return write_result(place, record, *rows)
+            write_evaluation(place, record, tables, self.tallies, self.infos)
+        else:
+            write_result(place, record, tables)
+        return self.row_count
 
     def _inputs(self) -> object:
         return self.name

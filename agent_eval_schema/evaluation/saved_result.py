@@ -111,14 +111,10 @@ def data_hash(parts: Iterable[pd.DataFrame], metrics: Iterable[str]) -> str:
     return digest.hexdigest()[:32]
 
 
-def write_result(
-    path: str,
-    record: ResultRecord,
-    parts: Iterator[pd.DataFrame],
-    reasons: Mapping[str, Numbers],
-    keys: RowKeys | None,
-) -> int:
-    """Write the rows of a result with the reasons of each metric, their keys, and the record."""
+def written_tables(
+    record: ResultRecord, parts: Iterator[pd.DataFrame], reasons: Mapping[str, Numbers], keys: RowKeys | None
+) -> tuple[ResultRecord, Iterator[pd.DataFrame]]:
+    """The parts of a table with the reasons of each metric and the keys of the rows, and the record that names them."""
     first = next(parts, pd.DataFrame())
     own = set(map(str, first.columns))
     added: dict[str, Any] = {
@@ -126,29 +122,32 @@ def write_result(
     }
     if keys is not None:
         added[KEYS] = keys_as_text(keys)
-    record = replace(record, columns=tuple(map(column_name, first.columns)), added=tuple(added))
-    document = msgspec.to_builtins(record)
-    in_row = keeps_types(path)
-    size = 0
 
     def tables() -> Iterator[pd.DataFrame]:
-        nonlocal size
+        start = 0
         for part in chain([first], parts):
-            columns = {n: pd.Series(texts[size : size + len(part)], part.index) for n, texts in added.items()}
-            size += len(part)
-            part = part.set_axis([column_name(c) for c in part.columns], axis=1).assign(**columns)
-            if in_row and part.index is not None and size == len(part):  # the first one
-                part = part if len(part) else pd.DataFrame(index=[0])
-                part.insert(0, RECORD, pd.Series([document, *[None] * (len(part) - 1)], part.index, dtype="object"))
-            yield part
+            columns = {n: pd.Series(texts[start : start + len(part)], part.index) for n, texts in added.items()}
+            start += len(part)
+            yield part.set_axis([column_name(c) for c in part.columns], axis=1).assign(**columns)
 
+    return replace(record, columns=tuple(map(column_name, first.columns)), added=tuple(added)), tables()
+
+
+def write_result(path: str, record: ResultRecord, tables: Iterator[pd.DataFrame]) -> None:
+    """Write the tables of a result, and the record: where values have no types, in the first row."""
+    document = msgspec.to_builtins(record)
+    in_row = keeps_types(path)
+    if in_row:
+        first = next(tables)
+        first = first if len(first) else pd.DataFrame(index=[0])
+        first.insert(0, RECORD, pd.Series([document, *[None] * (len(first) - 1)], first.index, dtype="object"))
+        tables = chain([first], tables)
     # scores as numbers, objects as JSON; columns, and their types, are those of the first part
-    batches = (batch for table in tables() for batch in open_source(table).batches())
+    batches = (batch for table in tables for batch in open_source(table).batches())
     head = next(batches, None) or pa.RecordBatch.from_pylist([])
     fields = [(f.name, pa.string() if pa.types.is_null(f.type) else f.type) for f in head.schema]
     metadata = {} if in_row else {RECORD: jsontext.encode(document)}
     write_batches(path, chain([head], batches), pa.schema(fields, metadata=metadata))
-    return size
 
 
 # --- a file as a result

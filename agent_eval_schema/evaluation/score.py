@@ -67,7 +67,6 @@ from agent_eval_schema.io.pandas import frame_of
 from agent_eval_schema.io.records import is_absent
 from agent_eval_schema.io.source import Source
 from agent_eval_schema.issues import Finding, Issue
-from agent_eval_schema.metrics.catalog import FAILURE
 from agent_eval_schema.metrics.definitions import SINGLE_TOOL_USE
 from agent_eval_schema.metrics.trajectory import DEFAULT_METRICS, TRAJECTORY_METRICS, Duplicates, Empty, Match
 from agent_eval_schema.metrics.trajectory_columns import PREDICTED, REFERENCE, Numbers, SessionCalls
@@ -391,13 +390,13 @@ def measure(
     metrics: Sequence[TaskMetric],
     options: TrajectoryOptions,
     max_workers: int,
-    ran: pd.DataFrame | None = None,
+    *,
+    ran: bool = False,
 ) -> ScoredPart:
-    """The columns that metrics give for some rows, `<metric>/score` as numbers. `ran` has the columns that an agent
-    has left in their frame, which come first: of a file they cannot be read again."""
-    columns = {} if ran is None else {name: ran[name].to_numpy() for name in RUN_COLUMNS}
-    failed = np.zeros(len(inputs.frame), bool) if ran is None else columns[FAILURE] > 0
-    inputs.failed = frozenset(np.flatnonzero(failed).tolist())
+    """The columns that metrics give for some rows, `<metric>/score` as numbers. If an agent `ran`, the columns that it
+    left in their frame come first: of a file they cannot be read again."""
+    columns = {name: inputs.frame[name].to_numpy() for name in RUN_COLUMNS if ran}
+    failed = np.isin(np.arange(inputs.size), list(inputs.failed))
     unread = IssueLog(inputs.size)  # the validation has reported them, but has not seen what an agent returns
     scores, reasons = dict[str, Numbers](), dict[str, Numbers]()
     if options.metrics:
@@ -405,7 +404,7 @@ def measure(
             inputs.trajectories, options, inputs.log, unread, failed, keys=inputs.keys, whole=inputs.whole
         )
         for row, (code, column, path, message, hint) in zip(unread.rows, unread.notes, strict=True):
-            if ran is not None and column == PREDICTED and RULES[code].severity is Severity.ERROR:
+            if ran and column == PREDICTED and RULES[code].severity is Severity.ERROR:
                 inputs.log.add(RULES[code], row, column, message, path=path, hint=hint)
     for metric in metrics:
         name = metric_name(metric)

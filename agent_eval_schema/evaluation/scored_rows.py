@@ -57,11 +57,6 @@ AUTO = "auto"
 ROWS_NAMED = 20
 """Rows that a command names, at most."""
 
-ERROR_COLUMNS = [
-    *("metric", "rows", "units", "mean", "std_error", "low", "high", "design_effect"),
-    *("std_questions", "std_answers", "note", "assumes"),
-]
-
 _OF_FILE = ("version", "metrics", "row_count", "columns", "added", "infos", "reading")
 """The parts of a record that describe the file."""
 
@@ -407,10 +402,10 @@ class ScoredRows:
             One row per metric, with a RangeIndex and the columns `metric` (str), `rows` (int64; with a score), `units`
             (int64; independent), `mean`, `std_error`, `low` and `high` (float64; the 95 % interval of
             `confidence_interval`), `design_effect` (float64; the square of the ratio of `std_error` to that of
-            independent rows), `std_questions` and `std_answers` (float64; the standard deviation between questions, and
-            between answers to the same question, which is the noise of the agent; NaN if no question is repeated) and
-            `note` (str; the reason why there is no interval) and `assumes` (str; what the interval assumes of a scale
-            that is not known).
+            independent rows), `note` (str; the reason why there is no interval), `assumes` (str; what the interval
+            assumes of a scale that is not known), `std_questions` and `std_answers` (float64; the standard deviation
+            between questions, and between answers to the same question, which is the noise of the agent; NaN if no
+            question is repeated).
 
         Raises
         ------
@@ -434,7 +429,8 @@ class ScoredRows:
             found = mean_interval(tally.by_row, None if units is None else units.codes, scale=self.infos[name].ends)
             spread = self._spreads.get(name, NO_REPEATS)
             lines.append({"metric": name, **asdict(found), "std_questions": spread[0], "std_answers": spread[1]})
-        frame = pd.DataFrame(lines, columns=ERROR_COLUMNS)
+        names = ["metric", *MeanInterval.__struct_fields__, "std_questions", "std_answers"]
+        frame = pd.DataFrame(lines, columns=names)
         return frame.astype({"rows": "int64", "units": "int64"})
 
     def _stats(self, metric: str) -> ScoreStats:

@@ -201,8 +201,8 @@ class EvalTask:
             return input_parts(source, reads, ran=True, trajectories=bool(self._options.metrics))
 
         def done(part: EvalInputs, answers: list[Finished]) -> None:
-            ran = _take_answers(part, answers)
-            scoring.add(measure(part, self.metrics, self._options, max_workers, ran))
+            _take_answers(part, answers)
+            scoring.add(measure(part, self.metrics, self._options, max_workers, ran=True))
 
         scoring = Scoring(source, self.metrics, self._options, left_out, agent=agent)
         prompts = (prompt for part in parts({"prompt"}) for prompt in part.values["prompt"])
@@ -217,8 +217,8 @@ class EvalTask:
         return scoring.result()
 
 
-def _take_answers(part: EvalInputs, answers: list[Finished]) -> pd.DataFrame:
-    """Put the outputs of the agent into the rows, in the place of those of the data; these columns by themselves."""
+def _take_answers(part: EvalInputs, answers: list[Finished]) -> None:
+    """Put the outputs of the agent into the rows, in the place of those of the data."""
     columns: dict[str, list[Any]] = {
         "response": [a.response for a in answers],
         LATENCY: [a.seconds for a in answers],
@@ -235,7 +235,7 @@ def _take_answers(part: EvalInputs, answers: list[Finished]) -> pd.DataFrame:
         [v if v is None or isinstance(v, str) else encode_plain(v) for v in columns[PREDICTED]], pa.string()
     )
     part.trajectories = part.trajectories.set_column(0, PREDICTED, calls)
-    return part.frame[[*RUN_COLUMNS]]
+    part.failed = frozenset(row for row, answer in enumerate(answers) if answer.failed)
 
 
 # --- the rows, part by part
