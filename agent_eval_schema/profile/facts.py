@@ -55,23 +55,14 @@ TEXTS = ("request", "response", "truth", "guidelines", "context")
 NAMES = ("tools_offered", "tools_expected", "tools_called", "uris_expected", "uris_retrieved", "guidelines", "tags")
 """Lists of names whose rows are counted."""
 
-FACTS = pa.schema(
-    [
-        ("exact", pa.uint64()),  # the hash of the question, 0 if there is none
-        ("words", pa.int64()),
-        ("shingles", pa.list_(pa.uint32())),
-        ("script", pa.string()),
-        ("turns", pa.int64()),
-        ("session", pa.uint64()),
-        ("document", pa.uint64()),  # the first expected document
-        *((f"{name}_length", pa.int64()) for name in TEXTS),
-        ("chunks", pa.int64()),
-        *((name, STRINGS) for name in NAMES),
-        ("moment", pa.int64()),  # microseconds since 1970 UTC
-        ("in_prompt", pa.string()),  # where the row's own prompt contains its ground truth
-        ("found", pa.list_(pa.int32())),  # the given texts that contain the question (2 i) or the truth (2 i + 1)
-    ]
+FACTS = (
+    *("exact", "words", "shingles", "script", "turns", "session", "document"),
+    *(*(f"{name}_length" for name in TEXTS), "chunks", *NAMES, "moment", "in_prompt", "found"),
 )
+"""What is kept of each row: the hash of its question (0 if there is none), the number and the pairs of its words, its
+script and turns; the hashes of its session and its first expected document; the lengths of its texts, its chunks, the
+lists of names; the microseconds since 1970 UTC when it was logged, where its own prompt contains its ground truth, and
+the given texts that contain its question (2 i) or its truth (2 i + 1)."""
 
 TIMES = ("request_time", "timestamp", "timestamp_ms", "created_at", "date")
 """Columns, unknown to the format, that may say when a row was logged."""
@@ -83,12 +74,14 @@ def fact_batch(
     """The validation results of the rows of a batch, and what is kept of the rows; `texts` are normalized."""
     checked = check_batch(batch, replace(plan, columns=True))
     rows = _Cells(rows_of(checked))
-    arrays = [*checked.columns[: len(VERDICT)], *_facts(rows, texts, tokenizer)]
-    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema([*VERDICT, *FACTS], checked.schema.metadata))
+    columns = dict(zip(FACTS, _facts(rows, texts, tokenizer), strict=True))
+    fields = [*VERDICT, *((name, column.type) for name, column in columns.items())]
+    arrays = [*checked.columns[: len(VERDICT)], *columns.values()]
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields, checked.schema.metadata))
 
 
 def fact(facts: pa.RecordBatch, name: str) -> pa.Array:
-    return facts.column(len(VERDICT) + FACTS.get_field_index(name))
+    return facts.column(len(VERDICT) + FACTS.index(name))
 
 
 class _Cells:
