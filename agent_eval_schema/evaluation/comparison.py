@@ -487,8 +487,10 @@ def _difference(old: pd.DataFrame, new: pd.DataFrame, keys: Sequence[RowKeys | N
         return f"the results have {len(old):,} and {len(new):,} rows"
     ids = [table[REQUEST_ID].fillna("").to_numpy() for table in (old, new) if REQUEST_ID in table]
     for name, sides in (("request_id", ids), ("question", [key.questions for key in keys if key is not None])):
-        if len(sides) == 2 and len(rows := np.flatnonzero(sides[0] != sides[1])):
-            return f"row {rows[0]} has another {name} in the other result"
+        if len(sides) == 2:
+            known = sides[0].astype(bool) & sides[1].astype(bool)
+            for row in np.flatnonzero(known & (sides[0] != sides[1]))[:1]:
+                return f"row {row} has another {name} in the other result"
     return ""
 
 

@@ -32,6 +32,7 @@ from agent_eval_schema.io.records import is_absent
 from agent_eval_schema.io.source import Source
 from agent_eval_schema.io.streams import creating
 from agent_eval_schema.metrics.catalog import LATENCY
+from agent_eval_schema.metrics.intervals import is_binary
 from agent_eval_schema.metrics.metric_info import MetricInfo, numbers_of
 from agent_eval_schema.render.phrases import plural
 from agent_eval_schema.runtime.version import __version__
@@ -175,7 +176,7 @@ def _result(info: MetricInfo, tally: ScoreStats, benchmark: str) -> dict[str, An
         "metric_config": {
             "metric_name": info.name,
             "lower_is_better": info.sign < 0,
-            "score_type": "binary" if tally.is_binary else "continuous",
+            "score_type": "binary" if is_binary(tally.known) else "continuous",
             "min_score": low,
             "max_score": high,
         },

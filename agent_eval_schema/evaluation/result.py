@@ -178,7 +178,7 @@ class EvalResult(ScoredRows, Savable):  # numpydoc ignore=PR01
                 metric  old  new  higher  lower
         0  exact_match  0.5  1.0       1      0
         """
-        results = [self, *(of if isinstance(of, EvalResult) else _loaded(of) for of in (other, *more))]
+        results = [self, *(of if isinstance(of, EvalResult) else load_result(of) for of in (other, *more))]
         if more or configurations is not None:
             return ScoreHistory(results, key, cluster, configurations, metrics)
         return compare(self, results[1], key, cluster, metrics)
@@ -425,25 +425,14 @@ def load_result(
     >>> load_result("scores.parquet").summary_metrics["exact_match/mean"]
     1.0
     """
-    return _loaded(data, "data", metrics, columns, infos)
-
-
-def _loaded(
-    data: EvalSetLike,
-    name: str = "other",
-    metrics: Sequence[str] | None = None,
-    columns: ColumnNames = None,
-    infos: Iterable[MetricInfo] = (),
-) -> EvalResult:
-    """As `load_result`; errors name the argument."""
     if isinstance(data, str) and data.startswith(RUNS):
         found = scores_of_run(data)
         if isinstance(found, MlflowEvaluation):
             return result_of_evaluation(found, infos)
         data = found
     own = open_evaluation(os.fspath(data)) if isinstance(data, str | os.PathLike) else None
-    source = open_source(data if own is None else own, name, columns)
-    record, scored, parts = read_scores(source, metrics, name)
+    source = open_source(data if own is None else own, "data", columns)
+    record, scored, parts = read_scores(source, metrics)
     findings = Findings()
     findings.counts.update(record.issue_counts)
     record = replace(record, infos=(*record.infos, *infos), sessions=record.sessions and scored.keys is not None)

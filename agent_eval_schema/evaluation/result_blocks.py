@@ -23,7 +23,7 @@ from agent_eval_schema.evaluation.scored_rows import Scored, ScoredRows
 from agent_eval_schema.evaluation.table import REQUEST_ID, RUN_COLUMNS, ScoreStats, cell_text, rows_by, score_column
 from agent_eval_schema.io.records import is_absent
 from agent_eval_schema.metrics.catalog import FAILURE, LATENCY, METRICS
-from agent_eval_schema.metrics.intervals import MeanInterval
+from agent_eval_schema.metrics.intervals import MeanInterval, is_binary
 from agent_eval_schema.metrics.metric_info import MetricInfo
 from agent_eval_schema.metrics.platforms import Direction
 from agent_eval_schema.metrics.trajectory import Match
@@ -46,7 +46,7 @@ from agent_eval_schema.render.blocks import (
     Words,
 )
 from agent_eval_schema.render.document import json_text, plain_values, versioned
-from agent_eval_schema.render.figures import CELLS, steps
+from agent_eval_schema.render.figures import CELLS, Distribution, steps
 from agent_eval_schema.render.page import heat, percent, plot, runs
 from agent_eval_schema.render.phrases import (
     EXAMPLES_SHOWN,
@@ -526,10 +526,11 @@ def pictures_of(result: ScoredRows, most: int) -> Pictures:
         start += len(part)
     plots = []
     for name, one in result.tallies.items():
-        if name != FAILURE and not one.is_binary:
-            bars = one.tenths if name != LATENCY and one.is_share else None
+        if name != FAILURE and not is_binary(one.known):
+            distribution, bars = Distribution(), one.tenths if name != LATENCY and one.is_share else None
+            distribution.add(one.known)
             unit, show = ("", seconds) if name == LATENCY else ("score", None)
-            plots.append(plot(name, unit, one.distribution, bars, show, one.percentile))
+            plots.append(plot(name, unit, distribution, bars, show, one.percentile))
     return Pictures(
         plots=plots,
         steps=[_score_steps(result, name) for name in shares] if start else [],
@@ -552,7 +553,7 @@ def _ranks(result: ScoredRows, shares: Sequence[str]) -> Numbers:
 
 def _score_steps(result: ScoredRows, name: str) -> ScoreSteps:
     stats = result.tallies[name]
-    points = lost(stats.by_row, _graded(result.infos[name], not stats.is_binary))
+    points = lost(stats.by_row, _graded(result.infos[name], not is_binary(stats.known)))
     return ScoreSteps(name, steps(np.nan_to_num(points)), steps(np.isnan(stats.by_row)))
 
 

@@ -152,7 +152,7 @@ def write_result(path: str, record: ResultRecord, tables: Iterator[pd.DataFrame]
 
 # --- a file as a result
 def read_scores(
-    source: Source, metrics: Sequence[str] | None, option: str
+    source: Source, metrics: Sequence[str] | None
 ) -> tuple[ResultRecord, ScoredPart, Callable[[], Iterator[pd.DataFrame]]]:
     """The record of a source, what is counted of its rows, and the table part by part. `metrics` are the columns that
     are scores, None: those of its record, or that look like scores."""
@@ -162,7 +162,7 @@ def read_scores(
     if not columns or (numbers and columns.keys() <= {LATENCY, FAILURE}):
         got = f"the numbers {names(numbers)}" if numbers else f"the columns {names(source.column_names())}"
         raise EvalSetError(
-            f"{source.name or option}: expected columns of scores such as exact_match/score, or metrics= (--metrics) "
+            f"{source.name or 'data'}: expected columns of scores such as exact_match/score, or metrics= (--metrics) "
             f"with their names; got {got}"
         )
 

@@ -412,12 +412,12 @@ def measure(
             columns[score_column(name)] = scores[name]
             continue
         if isinstance(metric, CustomMetric):
-            measured = measure_custom(metric, inputs)
+            parts, why = measure_custom(metric, inputs)
         elif isinstance(metric, PointwiseMetric):
-            measured = measure_pointwise(metric, inputs, max_workers)
+            parts, why = measure_pointwise(metric, inputs, max_workers)
         else:
-            measured = measure_row_metric(row_metrics()[name], inputs)
-        for part, values in measured.columns.items():
+            parts, why = measure_row_metric(row_metrics()[name], inputs)
+        for part, values in parts.items():
             columns[f"{name}/{part}"] = pd.Series(values, dtype="float64" if part == "score" else "object").to_numpy()
-        reasons[name] = np.array(measured.reasons, object)
+        reasons[name] = np.array(why, object)
     return ScoredPart(columns, inputs.log, reasons, inputs.ids, inputs.keys, inputs.frame)

@@ -26,9 +26,9 @@ from agent_eval_schema.io.records import is_absent
 from agent_eval_schema.issues import Finding, Issue
 from agent_eval_schema.metrics.catalog import FAILURE, LATENCY
 from agent_eval_schema.metrics.independence import RowKeys
-from agent_eval_schema.metrics.intervals import is_binary, unit_of
+from agent_eval_schema.metrics.intervals import unit_of
 from agent_eval_schema.metrics.trajectory_columns import Numbers, SessionCalls
-from agent_eval_schema.render.figures import Bar, Distribution
+from agent_eval_schema.render.figures import Bar
 from agent_eval_schema.render.phrases import plural
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.validation.checked_batch import verdict
@@ -94,12 +94,9 @@ OUTPUTS = ("response", "predicted_trajectory")
 """The columns that an agent fills."""
 
 
-class Measured(Struct):
-    """The result of a metric: columns by their part after the slash (`score`, `explanation`), and for each row the
-    reason for its missing score, or the rationale of its score."""
-
-    columns: dict[str, list[Any]]
-    reasons: list[str | None]
+Measured = tuple[dict[str, list[Any]], list[str | None]]
+"""The result of a metric: columns by their part after the slash (`score`, `explanation`), and for each row the reason
+for its missing score, or the rationale of its score."""
 
 
 class ScoredPart(Struct):
@@ -124,9 +121,10 @@ def joined_parts(parts: Sequence[ScoredPart], metrics: Iterable[str]) -> ScoredP
         names = dict.fromkeys(name for of in held for name in of)
         return {name: np.concatenate([of.get(name, none) for of, none in of_parts]) for name in names}
 
+    parts = parts or [ScoredPart({score_column(name): np.empty(0) for name in metrics}, IssueLog(0))]
     keys = [part.keys for part in parts if part.keys is not None]
     return ScoredPart(
-        joined([part.columns for part in parts] or [{score_column(name): np.empty(0) for name in metrics}]),
+        joined([part.columns for part in parts]),
         IssueLog(sum(part.log.size for part in parts)),
         joined([part.reasons for part in parts]),
         [id for part in parts for id in part.ids],
@@ -226,18 +224,6 @@ class ScoreStats:
     def std(self) -> float:
         squares = ((self.known - self.mean) / self._unit) ** 2
         return math.sqrt(float(squares.sum()) / (self.scored - 1)) * self._unit if self.scored > 1 else math.nan
-
-    @property
-    def distribution(self) -> Distribution:
-        """The scores from 0 on, as a report draws them."""
-        found = Distribution()
-        found.add(self.known)
-        return found
-
-    @property
-    def is_binary(self) -> bool:
-        """Whether all scores are 0 or 1, so that the mean describes them completely."""
-        return is_binary(self.known)
 
     @property
     def is_share(self) -> bool:

@@ -303,18 +303,13 @@ def journal_at(path: str | None, prompts: Iterable[Any]) -> Iterator[Journal]:
             yield Journal(file, finished)
     except BlockingIOError:
         raise EvalSetError(f"{path}: another run is writing this checkpoint file") from None
-    except EvalSetError:
-        raise
     except OSError as error:
         raise EvalSetError(f"{path}: cannot be written: {error.strerror or error}") from error
 
 
 def _read(path: str, file: IO[bytes], head: _Head) -> dict[int, Finished]:
     """The finished rows; the file is left at the end of its last whole line."""
-    try:
-        found = decoded(file.readline(), _Head, path, "use another path")
-    except EvalSetError:
-        raise EvalSetError(f"{path}: is not a checkpoint file of a run: use another path") from None
+    found = decoded(file.readline(), _Head, f"{path}: is not a checkpoint file of a run", "use another path")
     if found != head:
         raise EvalSetError(f"{path}: is the checkpoint file of a run with other prompts: delete it or use another path")
     finished, end = dict[int, Finished](), file.tell()

@@ -67,7 +67,7 @@ def measure_row_metric(metric: Definition | RowMetric, table: EvalInputs) -> Mea
     with nullcontext() if other is None else other.watch(f"for {plural(table.size, 'row')}", table.size):
         found = [_scored(metric, table, row, cells) for row, cells in enumerate(zip(*columns, strict=True))]
     reasons = [reason if math.isnan(score) else None for score, reason in found]
-    return Measured({"score": [score for score, _ in found]}, reasons)
+    return {"score": [score for score, _ in found]}, reasons
 
 
 def _scored(metric: Definition | RowMetric, table: EvalInputs, row: int, cells: Sequence[Any]) -> tuple[float, str]:
@@ -152,7 +152,7 @@ def measure_custom(metric: CustomMetric, table: EvalInputs) -> Measured:
     columns = {
         part: [columns.get(part, math.nan if part == "score" else None) for columns, _ in found] for part in parts
     }
-    return Measured(columns, [reason for _, reason in found])
+    return columns, [reason for _, reason in found]
 
 
 def _custom_row(metric: CustomMetric, row: dict[str, Any]) -> tuple[dict[str, Any], str | None]:
@@ -297,7 +297,7 @@ def measure_pointwise(metric: PointwiseMetric, table: EvalInputs, max_workers: i
     for outcome in run_all(lambda question: judge(inputs=question), questions, max_workers=max_workers):
         scores[outcome.row], reasons[outcome.row] = _read(outcome.value, outcome.error)
     explanations = [None if math.isnan(score) else reason for score, reason in zip(scores, reasons, strict=True)]
-    return Measured({"score": scores, "explanation": explanations}, reasons)
+    return {"score": scores, "explanation": explanations}, reasons
 
 
 def _judge(metric: PointwiseMetric) -> Any:

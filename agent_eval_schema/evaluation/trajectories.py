@@ -157,35 +157,21 @@ def score_calls(
     `log` has the issues that are known; what reading finds goes to `unread`, which may be the same. On the rows
     `failed` an agent was run and failed. `whole` are the calls of sessions, by the `keys` of the rows, if these are
     compared."""
-    size, known = calls.num_rows, 0
-    scores = {name: np.zeros(size) for name in options.names}
-    compared = {name: Trajectories((), [], *np.zeros((2, size), np.int64)) for name in (PREDICTED, REFERENCE)}
+    own = IssueLog(calls.num_rows)
     with gc_paused():
-        for start in range(0, size, _AT_ONCE):
-            rows, part, own = slice(start, start + _AT_ONCE), calls.slice(start, _AT_ONCE), IssueLog(_AT_ONCE)
-            predicted = read_trajectories(part, PREDICTED, own)
-            reference = read_trajectories(part, REFERENCE, own, predicted)
-            unread.extend(own, range(size)[rows])
-            # Cells that a reader or the validation could not read are absent in its rows; its log has them.
-            for row, (code, column, *_) in zip(log.rows[known:], log.notes[known:], strict=True):
-                if RULES[code].severity is Severity.ERROR:
-                    for name in compared.keys() & {column} if column else compared:
-                        compared[name].states[row] = UNREADABLE_CALLS
-            known = len(log.rows)
+        predicted = read_trajectories(calls, PREDICTED, own)
+        reference = read_trajectories(calls, REFERENCE, own, predicted)
+        unread.extend(own, range(own.size))
+        # Cells that a reader or the validation could not read are absent in its rows; its log has them.
+        for row, (code, column, *_) in zip(log.rows, log.notes, strict=True):
             for name, read in ((PREDICTED, predicted), (REFERENCE, reference)):
-                read.states[compared[name].states[rows] == UNREADABLE_CALLS] = UNREADABLE_CALLS
-            joined = predicted
-            if whole is not None and keys is not None:
-                joined = whole.joined(predicted, reference, keys.sessions[rows])
-            for name, found in _scores(joined, reference, predicted, options).items():
-                scores[name][rows] = found
-            for name, read in ((PREDICTED, joined), (REFERENCE, reference)):
-                compared[name].lengths[rows], compared[name].states[rows] = read.lengths, read.states
-    return scores, _reasons(compared, options, scores, failed)
-
-
-_AT_ONCE = 1024
-"""Rows whose calls are read, compared and dropped together: they stay in the processor's cache."""
+                if RULES[code].severity is Severity.ERROR and column in (name, None, ""):
+                    read.states[row] = UNREADABLE_CALLS
+        joined = predicted
+        if whole is not None and keys is not None:
+            joined = whole.joined(predicted, reference, keys.sessions)
+        scores = _scores(joined, reference, predicted, options)
+    return scores, _reasons({PREDICTED: joined, REFERENCE: reference}, options, scores, failed)
 
 
 def _scores(

@@ -21,11 +21,12 @@ what was retrieved is not known, so no score (NaN).
 
 import math
 import re
-from collections.abc import Collection
+from collections.abc import Sequence
 from functools import lru_cache, partial
 from typing import Any
 
 from agent_eval_schema.errors import import_extra
+from agent_eval_schema.schema import Document
 
 
 def exact_match(response: str, reference: str) -> float:
@@ -66,10 +67,10 @@ rouge_l = partial(_rouge, "rougeL")
 rouge_l_sum = partial(_rouge, "rougeLsum")
 
 
-Uris = Collection[str | None]
+Documents = Sequence[Document]
 
 
-def document_recall(retrieved: Uris, expected: Uris) -> float:
+def document_recall(retrieved: Documents, expected: Documents) -> float:
     """The share of the expected documents that were retrieved."""
     found, wanted = _documents(retrieved), _documents(expected)
     if not wanted or (retrieved and not found):
@@ -77,11 +78,11 @@ def document_recall(retrieved: Uris, expected: Uris) -> float:
     return len(found & wanted) / len(wanted)
 
 
-def document_precision(retrieved: Uris, expected: Uris) -> float:
+def document_precision(retrieved: Documents, expected: Documents) -> float:
     """The share of the retrieved documents that were expected."""
     found, wanted = _documents(retrieved), _documents(expected)
     return len(found & wanted) / len(found) if found and wanted else math.nan
 
 
-def _documents(uris: Uris) -> set[str]:
-    return {uri for uri in uris if uri and not uri.isspace()}
+def _documents(documents: Documents) -> set[str]:
+    return {d.doc_uri for d in documents if d.doc_uri and not d.doc_uri.isspace()}

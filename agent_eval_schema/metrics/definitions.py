@@ -8,7 +8,7 @@
 of `reads`, and options by name.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
@@ -18,7 +18,6 @@ from agent_eval_schema.metrics.platforms import TOOL_CALL_NEEDS, Need
 from agent_eval_schema.metrics.row_metric import RowMetric
 from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS, score_trajectory, single_tool_use
 from agent_eval_schema.runtime.extensions import Extension, extensions
-from agent_eval_schema.schema import Document
 
 SINGLE_TOOL_USE = "trajectory_single_tool_use"
 
@@ -30,13 +29,6 @@ class Definition(NamedTuple):
     needs: tuple[Need, ...]
     measure: Callable[..., float]
     undefined: str = "the metric is not defined for this row"
-
-
-Documents = Sequence[Document]
-
-
-def _by_uri(metric: Callable[[answers.Uris, answers.Uris], float]) -> Callable[[Documents, Documents], float]:
-    return lambda found, wanted: metric([d.doc_uri for d in found], [d.doc_uri for d in wanted])
 
 
 _TEXTS = (("response", "reference"), ("response", "expected_response"))
@@ -57,8 +49,8 @@ DEFINITIONS: dict[str, Definition] = {
     "rouge_2": Definition(*_TEXTS, answers.rouge_2, _NO_WORD),
     "rouge_l": Definition(*_TEXTS, answers.rouge_l, _NO_WORD),
     "rouge_l_sum": Definition(*_TEXTS, answers.rouge_l_sum, _NO_WORD),
-    "document_recall": Definition(*_DOCUMENTS, _by_uri(answers.document_recall), _NO_RECALL),
-    "document_precision": Definition(*_DOCUMENTS, _by_uri(answers.document_precision), _NO_PRECISION),
+    "document_recall": Definition(*_DOCUMENTS, answers.document_recall, _NO_RECALL),
+    "document_precision": Definition(*_DOCUMENTS, answers.document_precision, _NO_PRECISION),
     **{name: Definition(_BOTH, _BOTH, partial(score_trajectory, name), _NO_TRAJECTORY) for name in TRAJECTORY_METRICS},
     SINGLE_TOOL_USE: Definition(_BOTH[:1], _BOTH[:1], single_tool_use, _NO_TRAJECTORY),
     "tool_invocation": Definition(_BOTH, TOOL_CALL_NEEDS, tool_calls.tool_invocation, _NO_CALL),

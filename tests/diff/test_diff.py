@@ -192,7 +192,7 @@ MATCHING: dict[str, tuple[list[Row], list[Row], list[tuple[int, int]]]] = {
 @pytest.mark.parametrize(("old", "new", "pairs"), MATCHING.values(), ids=MATCHING)
 def test_rows_are_matched(old: list[Row], new: list[Row], pairs: list[tuple[int, int]]) -> None:
     diff = diff_eval_sets(old, new)
-    found = diff._comparison.pairs
+    found = diff._pairs
     assert list(zip(found.old.tolist(), found.new.tolist(), strict=True)) == pairs
     assert set(diff.removed["row"]) == set(range(len(old))) - {a for a, _ in pairs}
     assert set(diff.added["row"]) == set(range(len(new))) - {b for _, b in pairs}
@@ -399,7 +399,7 @@ def test_nothing_is_lost(old: list[Row], new: list[Row]) -> None:
     assert counts["old"] == len(old) == counts["removed"] + counts["matched"]
     assert counts["new"] == len(new) == counts["added"] + counts["matched"]
     assert counts["matched"] == counts["changed"] + counts["unchanged"]
-    pairs = diff._comparison.pairs
+    pairs = diff._pairs
     assert sorted([*pairs.old.tolist(), *diff.removed["row"]]) == list(range(len(old)))
     assert sorted([*pairs.new.tolist(), *diff.added["row"]]) == list(range(len(new)))
     for line in [*diff.review.issues, *diff.review.metrics]:
@@ -422,7 +422,7 @@ def test_values_tell_the_same_as_hashes(old: list[Row], new: list[Row]) -> None:
     diff = diff_eval_sets(old, new, outputs="generated")
     before, after = (list(r.iter_rows()) for r in (diff.old, diff.new))
     found = {(a, b, field) for a, b, field, *_ in changes(diff)}
-    pairs = diff._comparison.pairs
+    pairs = diff._pairs
     for a, b in zip(pairs.old.tolist(), pairs.new.tolist(), strict=True):
         for field in dict.fromkeys([*before[a], *after[b]]):
             ours, theirs = before[a].get(field), after[b].get(field)
@@ -494,7 +494,7 @@ def test_nothing_is_read_behind_the_last_row_that_is_wanted() -> None:
 
 def test_what_is_kept_of_a_row_is_a_few_bytes() -> None:
     old = [row(str(i), "x" * 1000) for i in range(300)]
-    side = diff_eval_sets(old, old)._comparison.old
+    side = diff_eval_sets(old, old)._old
     assert {name: hashes.dtype for name, hashes in side.hashes.items()} == dict.fromkeys(
         ("request_id", "request", "response"), np.dtype(np.uint64)
     )

@@ -6,9 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_eval_schema.metrics.answers import document_precision, document_recall
+from agent_eval_schema.metrics import answers
+from agent_eval_schema.schema import Document
 
 NAN = math.nan
+
+
+def document_recall(retrieved: list[str | None], expected: list[str | None]) -> float:
+    return answers.document_recall(*([Document(uri) for uri in uris] for uris in (retrieved, expected)))
+
+
+def document_precision(retrieved: list[str | None], expected: list[str | None]) -> float:
+    return answers.document_precision(*([Document(uri) for uri in uris] for uris in (retrieved, expected)))
 
 
 @pytest.mark.parametrize(
