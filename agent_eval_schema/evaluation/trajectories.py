@@ -7,7 +7,7 @@ batch ──format──▶ both columns, no trace ─────────�
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -157,21 +157,39 @@ def score_calls(
     `log` has the issues that are known; what reading finds goes to `unread`, which may be the same. On the rows
     `failed` an agent was run and failed. `whole` are the calls of sessions, by the `keys` of the rows, if these are
     compared."""
-    own = IssueLog(calls.num_rows)
+    size, found = calls.num_rows, []
+    # Cells that a reader or the validation could not read are absent in its rows; its log has them.
+    errors = [(row, column) for row, (code, column, *_) in zip(log.rows, log.notes, strict=True) if _is_error(code)]
+    unreadable = [[row for row, column in errors if column in (name, None)] for name in (PREDICTED, REFERENCE)]
     with gc_paused():
-        predicted = read_trajectories(calls, PREDICTED, own)
-        reference = read_trajectories(calls, REFERENCE, own, predicted)
-        unread.extend(own, range(own.size))
-        # Cells that a reader or the validation could not read are absent in its rows; its log has them.
-        for row, (code, column, *_) in zip(log.rows, log.notes, strict=True):
-            for name, read in ((PREDICTED, predicted), (REFERENCE, reference)):
-                if RULES[code].severity is Severity.ERROR and column in (name, None, ""):
-                    read.states[row] = UNREADABLE_CALLS
-        joined = predicted
-        if whole is not None and keys is not None:
-            joined = whole.joined(predicted, reference, keys.sessions)
-        scores = _scores(joined, reference, predicted, options)
-    return scores, _reasons({PREDICTED: joined, REFERENCE: reference}, options, scores, failed)
+        for start in range(0, max(size, 1), _AT_ONCE):
+            rows, part = np.arange(size)[start : start + _AT_ONCE], calls.slice(start, _AT_ONCE)
+            own = IssueLog(len(rows))
+            predicted = read_trajectories(part, PREDICTED, own)
+            reference = read_trajectories(part, REFERENCE, own, predicted)
+            unread.extend(own, rows.tolist())
+            for read, at in zip((predicted, reference), unreadable, strict=True):
+                read.states[np.isin(rows, at)] = UNREADABLE_CALLS
+            joined = predicted
+            if whole is not None and keys is not None:
+                joined = whole.joined(predicted, reference, keys.sessions[rows])
+            scores = _scores(joined, reference, predicted, options)
+            columns = {PREDICTED: joined, REFERENCE: reference}
+            found.append((scores, _reasons(columns, options, scores, None if failed is None else failed[rows])))
+    of_scores, of_reasons = zip(*found, strict=True)
+    return _in_one(of_scores), _in_one(of_reasons)
+
+
+_AT_ONCE = 1024
+"""Rows whose calls are read, compared and dropped together: memory stays flat."""
+
+
+def _in_one(parts: Sequence[dict[str, Numbers]]) -> dict[str, Numbers]:
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+def _is_error(code: str) -> bool:
+    return RULES[code].severity is Severity.ERROR
 
 
 def _scores(
@@ -225,13 +243,11 @@ def _uses(predicted: Trajectories, tool: str, define_empty: bool) -> Numbers:
 def _reasons(
     columns: dict[str, Trajectories], options: TrajectoryOptions, scores: dict[str, Numbers], failed: Numbers | None
 ) -> dict[str, Numbers]:
-    """For each metric that did not score all rows the reason of each row; the first one counts. On the rows `failed` an
+    """For each metric the reason of each row without a score; the first one counts. On the rows `failed` an
     agent was run and failed."""
     by_row: dict[str, Numbers] = {}
     for metric, name in zip(options.metrics, options.names, strict=True):
         left = np.isnan(scores[name])
-        if not left.any():
-            continue
         found = [] if failed is None else [(FAILED_CALL, failed)]
         for column in (PREDICTED, REFERENCE) if isinstance(metric, str) else (PREDICTED,):
             calls = columns[column]
