@@ -72,7 +72,7 @@ class OfSeveral(Savable):
     _markdown = "comparison.to_markdown()"
     """What writes it as Markdown, which a page leads on to."""
     _fallen_words = "that became worse"
-    """What is said of the rows at `_fallen`."""
+    """What is reported of the rows at `_fallen`."""
 
     def _fallen(self) -> list[int]:
         raise NotImplementedError

@@ -347,8 +347,8 @@ class EvalResult(ScoredRows, Savable):  # numpydoc ignore=PR01
 def result_of_evaluation(evaluation: MlflowEvaluation, infos: Iterable[MetricInfo] = ()) -> EvalResult:
     """The result of an evaluation by MLflow. Scorers that give no numbers have no tally."""
     call, table, scorers = run_of(evaluation.report).call, evaluation.table(), evaluation.scorers
-    columns = [column for column in map(score_column, scorers) if table[column].notna().any()]
-    columns += [FAILURE] if evaluation.report.outputs == "generated" else []
+    columns = [FAILURE] if evaluation.report.outputs == "generated" else []
+    columns += [column for column in map(score_column, scorers) if table[column].notna().any()]
     ids = evaluation.scores.get(REQUEST_ID, pd.Series([None] * len(table))).tolist()
     return EvalResult(
         ResultRecord(

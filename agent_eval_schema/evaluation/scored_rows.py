@@ -71,7 +71,7 @@ class Scored(NamedTuple):
 
 
 class ScoredRows:
-    """The numbers of a result, of which its pages, files and comparisons are made."""
+    """The numbers of a result: its pages, files and comparisons read them."""
 
     def __init__(
         self,
@@ -88,8 +88,8 @@ class ScoredRows:
         self._reasons, self._keys = scored.reasons, scored.keys
         self.metrics, self.row_count, self.options = record.metrics, record.row_count, dict(record.options)
         self.name, self.run_id = call.name, record.run_id
-        columns = [(name, scored.columns.get(score_column(name))) for name in (LATENCY, FAILURE, *record.metrics)]
-        self.tallies = {name: ScoreStats(scores) for name, scores in columns if scores is not None}
+        names = {score_column(name): name for name in (LATENCY, FAILURE, *record.metrics)}
+        self.tallies = {names[name]: ScoreStats(scores) for name, scores in scored.columns.items() if name in names}
         self.report, self.mlflow_result, self.without_judge = None, None, dict[str, int]()
         if evaluation is not None:
             self.report, self.mlflow_result = evaluation.report, evaluation.result

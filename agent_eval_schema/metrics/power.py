@@ -24,7 +24,7 @@ Z_POWER = NormalDist().inv_cdf(POWER)
 EXACT_ROWS = 2_000
 
 STEPS = 1 << 24
-"""Differences of a rate that are told apart."""
+"""The resolution of a difference of a rate."""
 
 
 def differing(rate: float, difference: float, correlation: float) -> tuple[float, float]:
