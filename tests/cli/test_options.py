@@ -180,7 +180,7 @@ WRONG = {
     "score vertex.jsonl --min trajectory_recal": ("--min: expected METRIC=MEAN, ", MEANT("trajectory_recall")),
     "score vertex.jsonl --min trajectory_recal=0.9": ("--min: expected one of ", MEANT("trajectory_recall")),
     "score vertex.jsonl --min trajectory_recall=high": ("--min: expected METRIC=MEAN, ", MEANT("trajectory_recall")),
-    "score vertex.jsonl --metrics trajectory_recal": ("metrics: expected one of ", MEANT("trajectory_recall")),
+    "score vertex.jsonl --metrics trajectory_recal": ("metrics: expected names ", MEANT("trajectory_recall")),
     "schema databrick": ("format: expected one of ", MEANT("databricks")),
     "ces update evaluation.json --timeout soon": ("--timeout: expected a positive number of seconds; ", "--help`"),
     "from-inference-table inference_table.jsonl x.jsonl --format legcy": ("format: expected one of ", MEANT("legacy")),
