@@ -11,7 +11,7 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 import pandas as pd
@@ -93,12 +93,10 @@ class GroupOfRows(Struct, frozen=True):
     means: dict[str, MeanInterval]
 
 
-class Pictures(Struct, frozen=True, kw_only=True):
-    """What a page has beside the numbers: the distributions, the scores over the rows and by groups of each column, the
-    rows that are to be examined first, and what opens a review of these."""
+class Pictures(NamedTuple):
+    """What a page has of the rows beside the numbers: the scores by groups of each column, the rows that are to be
+    examined first, and what opens a review of these."""
 
-    plots: list[dict[str, Any]]
-    steps: list[ScoreSteps]
     groups: dict[str, list[GroupOfRows]]
     worst: OpenRows | None
     review: list[NextCommand]
@@ -452,8 +450,8 @@ def _unscored(result: ScoredRows, *, with_issues: bool) -> Iterator[Block]:
 
 # --- pictures
 def _pictures(result: ScoredRows, pictures: Pictures) -> Iterator[Block]:
-    lines = [line for line in pictures.steps if any(line.lost) or any(line.unscored)] if result.row_count > 1 else []
-    if lines:
+    lines = [line for line in score_steps(result) if any(line.lost) or any(line.unscored)]
+    if lines and result.row_count > 1:
         size = -(-result.row_count // CELLS)
         per_step = f", {size:,} rows a step" if size > 1 else ""
         explained = (
@@ -466,8 +464,15 @@ def _pictures(result: ScoredRows, pictures: Pictures) -> Iterator[Block]:
         explained = "The mean of each metric, and its 95% confidence interval as a line."
         tables = [_grouping(column, groups, result.infos) for column, groups in pictures.groups.items()]
         yield Section("groups", "Scores by group", [Line(explained, "muted"), *tables])
-    if pictures.plots:
-        yield Section("numbers", "Distributions", [Histograms(pictures.plots)])
+    plots = []
+    for name, one in result.tallies.items():
+        if name != FAILURE and not is_binary(one.known):
+            distribution, bars = Distribution(), one.tenths if name != LATENCY and one.is_share else None
+            distribution.add(one.known)
+            unit, show = ("", seconds) if name == LATENCY else ("score", None)
+            plots.append(plot(name, unit, distribution, bars, show, one.percentile))
+    if plots:
+        yield Section("numbers", "Distributions", [Histograms(plots)])
 
 
 def _steps(result: ScoredRows, line: ScoreSteps) -> list[Words | Cell]:
@@ -508,8 +513,7 @@ _IDENTIFYING = {REQUEST_ID, "prompt", "request", "inputs", "reference", "expecte
 
 def pictures_of(result: ScoredRows, most: int) -> Pictures:
     """The pictures of a page with at most `most` rows."""
-    shares = [name for name, one in result.tallies.items() if name not in (LATENCY, FAILURE) and one.is_share]
-    ranks = _ranks(result, shares)
+    ranks = _ranks(result)
     order = np.argsort(ranks, kind="stable")
     chosen = {row: dict[str, Any]() for row in order[:most].tolist()}
     start = 0
@@ -524,37 +528,33 @@ def pictures_of(result: ScoredRows, most: int) -> Pictures:
             if labels[name][-1].eq("").any() or labels[name][-1].nunique() > MOST_GROUPS:
                 del labels[name]
         start += len(part)
-    plots = []
-    for name, one in result.tallies.items():
-        if name != FAILURE and not is_binary(one.known):
-            distribution, bars = Distribution(), one.tenths if name != LATENCY and one.is_share else None
-            distribution.add(one.known)
-            unit, show = ("", seconds) if name == LATENCY else ("score", None)
-            plots.append(plot(name, unit, distribution, bars, show, one.percentile))
-    return Pictures(
-        plots=plots,
-        steps=[_score_steps(result, name) for name in shares] if start else [],
-        groups=dict(islice(_groups(result, labels), GROUPINGS)),
-        worst=_worst_rows(result, chosen) if start else None,
-        review=result._review("that failed or lost points", order[ranks[order] < 1].tolist()),
-    )
+    groups = dict(islice(_groups(result, labels), GROUPINGS))
+    review = result._review("that failed or lost points", order[ranks[order] < 1].tolist())
+    return Pictures(groups, _worst_rows(result, chosen) if start else None, review)
 
 
-def _ranks(result: ScoredRows, shares: Sequence[str]) -> Numbers:
-    """What is to be examined first: -1 a row that failed, then its mean score of `shares`, 1.5 a row without a score, 2
+def _shares(result: ScoredRows) -> dict[str, ScoreStats]:
+    """The metrics whose scores are from 0 to 1."""
+    found = result.tallies.items()
+    return {name: stats for name, stats in found if name not in (LATENCY, FAILURE) and stats.is_share}
+
+
+def _ranks(result: ScoredRows) -> Numbers:
+    """What is to be examined first: -1 a row that failed, then its mean score from 0 to 1, 1.5 a row without a score, 2
     one with a full score."""
-    signs = {name: result.infos[name].share_sign for name in shares}
-    points = {n: 1 - scores if signs[n] < 0 else scores for n in shares for scores in [result.tallies[n].by_row]}
+    shares = _shares(result).items()
+    points = {n: 1 - one.by_row if result.infos[n].share_sign < 0 else one.by_row for n, one in shares}
     means = pd.DataFrame(points, index=range(result.row_count)).mean(axis=1).to_numpy(np.float64)
     if FAILURE in result.tallies:
         means = np.where(result.tallies[FAILURE].by_row == 1, -1.0, means)
     return np.where(means < 1, means, np.where(np.isnan(means), 1.5, 2.0))
 
 
-def _score_steps(result: ScoredRows, name: str) -> ScoreSteps:
-    stats = result.tallies[name]
-    points = lost(stats.by_row, _graded(result.infos[name], not is_binary(stats.known)))
-    return ScoreSteps(name, steps(np.nan_to_num(points)), steps(np.isnan(stats.by_row)))
+def score_steps(result: ScoredRows) -> Iterator[ScoreSteps]:
+    """Of scores from 0 to 1, a line per metric."""
+    for name, stats in _shares(result).items():
+        points = lost(stats.by_row, _graded(result.infos[name], not is_binary(stats.known)))
+        yield ScoreSteps(name, steps(np.nan_to_num(points)), steps(np.isnan(stats.by_row)))
 
 
 def _groups(

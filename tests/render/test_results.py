@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from agent_eval_schema import CustomMetric, EvalResult, EvalTask, score_trajectories
 from agent_eval_schema.evaluation.comparison import ScoreComparison
-from agent_eval_schema.evaluation.result_blocks import MetricComparison, pictures_of
+from agent_eval_schema.evaluation.result_blocks import MetricComparison, pictures_of, score_steps
 from agent_eval_schema.render.blocks import View
 from tests.conftest import SAMPLES
 from tests.render.results import comparison
@@ -73,7 +73,7 @@ def test_colors_follow_what_is_better() -> None:
     worst = pictures_of(result_with([0, 1], "ungrounded_attributes"), 2).worst
     assert worst is not None
     assert [(row.row, row.columns[0][1]) for row in worst.rows] == [(1, "h4"), (0, "")]
-    (line,) = pictures_of(result_with([0, 1], "ungrounded_attributes"), 2).steps
+    (line,) = score_steps(result_with([0, 1], "ungrounded_attributes"))
     assert line.lost == [0, 1]
 
 
