@@ -53,16 +53,17 @@ def _read_documents(value: Any) -> Any:
     texts = listed(value)
     if isinstance(texts, str):
         texts = texts.split(SEPARATOR) if texts else []
-    return [_document(text) for text in texts] if isinstance(texts, list) else texts
+    return [found for text in texts for found in _documents(text)] if isinstance(texts, list) else texts
 
 
-def _document(text: Any) -> Any:
+def _documents(text: Any) -> list[Any]:
+    """The document of a text; none of a blank one."""
     if isinstance(text, dict) and text.keys() == {"context", "source"}:
-        return {"doc_uri": text["source"], "content": text["context"]}
+        return [{"doc_uri": text["source"], "content": text["context"]}]
     found = _SOURCED.fullmatch(text) if isinstance(text, str) else None
     if found is not None:
-        return {"doc_uri": found["source"], "content": found["context"]}
-    return read_texts([text])[0]
+        return [{"doc_uri": found["source"], "content": found["context"]}]
+    return list(read_texts([text]))
 
 
 def _write_retrieved(documents: list[dict[str, Any]]) -> list[str] | None:
@@ -74,7 +75,7 @@ def _sourced(document: dict[str, Any]) -> str | None:
     if uri is None or content is None or uri == uri_of(content):
         return None
     text = f"deepeval_source={uri},deepeval_context={content}"
-    return text if _document(text) == document else None
+    return text if _documents(text) == [document] else None
 
 
 _read_named_calls = read_calls("name", "input_parameters", "inputParameters")

@@ -15,6 +15,7 @@ from agent_eval_schema.cells.arrow import rows_beginning_with, rows_passing, tex
 from agent_eval_schema.cells.cells import Texts, read_cells
 from agent_eval_schema.cells.hashing import hash_array, hash_words
 from agent_eval_schema.cells.notes import NOTE, IssueLog, filled_rows, is_hidden
+from agent_eval_schema.cells.sizes import one_batch
 from agent_eval_schema.decoding.requests import Chat, last_user_text
 from agent_eval_schema.decoding.values import FAILED, DecodedColumn, Mask, NoCells
 from agent_eval_schema.formats.adk import RUBRICS
@@ -122,6 +123,26 @@ def assemble(rows: Rows, plan: Plan) -> pa.RecordBatch:
     schema = () if form.knows_columns else rows.batch.schema
     names = json.dumps([f.name for f in schema if not is_hidden(f) and f.name not in form.own_columns])
     return batch.replace_schema_metadata({"columns": names, "misspelled": json.dumps(misspelled)})
+
+
+def join(parts: Sequence[pa.RecordBatch], plan: Plan) -> pa.RecordBatch:
+    """One checked batch of several. Columns that are passed through may be missing in some of them, and names of the
+    first columns occur twice."""
+    own = len(VERDICT) + len(COLUMNS) * plan.columns
+    more = {field.name: field for part in parts for field in list(part.schema)[own:]}
+    schema = pa.schema([*list(parts[0].schema)[:own], *more.values()])
+
+    def completed(part: pa.RecordBatch) -> pa.RecordBatch:
+        found = dict(zip(part.schema.names[own:], part.columns[own:], strict=True))
+        rest = [found.get(name, pa.nulls(part.num_rows, field.type)) for name, field in more.items()]
+        return pa.RecordBatch.from_arrays([*part.columns[:own], *rest], schema=schema)
+
+    unknown, misspelled = dict[str, None](), Counter[str]()
+    for part in parts:
+        unknown.update(dict.fromkeys(json.loads(part.schema.metadata[b"columns"])))
+        misspelled.update(json.loads(part.schema.metadata[b"misspelled"]))
+    metadata = {"columns": json.dumps(list(unknown)), "misspelled": json.dumps(misspelled)}
+    return one_batch(map(completed, parts)).replace_schema_metadata(metadata)
 
 
 def _what_is_read(

@@ -6,9 +6,10 @@ mapInArrow. Rules on the whole dataset run in the builder (report_builder.py).
 
 import pyarrow as pa
 
+from agent_eval_schema.cells.edit import with_columns
 from agent_eval_schema.cells.numbers import with_lost_numbers
 from agent_eval_schema.cells.repeats import with_repeated_keys
-from agent_eval_schema.cells.sizes import one_batch, without_large_cells
+from agent_eval_schema.cells.sizes import without_large_cells
 from agent_eval_schema.decoding.texts import TEXT_COLUMNS
 from agent_eval_schema.formats.format import identity
 from agent_eval_schema.formats.registry import find_format
@@ -17,7 +18,7 @@ from agent_eval_schema.rules.reading import INTERNAL
 from agent_eval_schema.runtime.gc_pause import gc_paused
 from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.text.privacy import error_text, quoting
-from agent_eval_schema.validation.checked_batch import assemble
+from agent_eval_schema.validation.checked_batch import assemble, join
 from agent_eval_schema.validation.package_rules import apply_package_rules
 from agent_eval_schema.validation.plan import Plan
 from agent_eval_schema.validation.rows import Rows
@@ -58,9 +59,10 @@ def check_batch(batch: pa.RecordBatch, plan: Plan) -> pa.RecordBatch:
         if batch.num_rows > 1:
             half = batch.num_rows // 2
             parts = (batch.slice(0, half), batch.slice(half))
-            return one_batch([check_batch(part, plan) for part in parts])
+            return join([check_batch(part, plan) for part in parts], plan)
         with quoting(plan.values):
-            return assemble(_broken(rows or Rows(batch, plan), error), plan)
+            unread = with_columns(batch, {}, find_format(plan.format).reads)
+            return assemble(_broken(rows or Rows(unread, plan), error), plan)
 
 
 def _broken(rows: Rows, error: Exception) -> Rows:

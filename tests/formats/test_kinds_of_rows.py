@@ -12,7 +12,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from agent_eval_schema import InvalidEvalSetError, convert_eval_set, validate_eval_set
+from agent_eval_schema import InvalidEvalSetError, convert_eval_set, normalize_eval_set, validate_eval_set
 from agent_eval_schema.cli import main
 from agent_eval_schema.conversion.convert import convert_file
 
@@ -229,6 +229,15 @@ def test_azure_scores_no_row_of_questions_beside_conversations(rows: list[dict[s
 def test_documents_of_azure_that_are_no_list_are_reported() -> None:
     report = validate_eval_set([{"query": "Hi", "retrieved_documents": {"x": 1}, "response": "Hello"}], format="azure")
     assert [i.path for i in report.iter_issues() if i.severity == "error"] == ["context"]  # its name there
+
+
+@pytest.mark.parametrize("column", ["context", "retrieval_context"])
+@pytest.mark.parametrize("blank", ["", " \n"])
+def test_a_blank_text_among_the_documents_of_deepeval_is_no_document(column: str, blank: str) -> None:
+    row = {"input": "Hi", "actual_output": "Hello", column: [blank, "a text"]}
+    (normalized,) = normalize_eval_set([row], format="deepeval")
+    name = "retrieved_context" if column == "retrieval_context" else "expected_retrieved_context"
+    assert [d["content"] for d in normalized[name]] == ["a text"]
 
 
 @pytest.mark.parametrize("role", [[], {}, 1, None])

@@ -578,9 +578,8 @@ def build(case: Case, _: Path) -> None:
 
 def traces(case: Case, _: Path) -> None:
     """Traces become rows, one by one."""
-    rows = case.part(SMALL).rows
-    values = [value for row in in_python(rows) for value in (row, row.get("trace")) if value is not None]
-    if any(open_source([row]).in_order for row in rows):
+    values = [value for row in in_python(case.rows) for value in (row, row.get("trace")) if value is not None]
+    if any(open_source([row]).in_order for row in case.rows):
         return  # a document has as many rows as it has turns
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnreadableTraceWarning)

@@ -31,10 +31,13 @@ from msgspec.structs import replace
 
 from agent_eval_schema import EvalSetError, Report, normalize_eval_set, validate_eval_set
 from agent_eval_schema.cli import main
+from agent_eval_schema.formats import deepeval
 from agent_eval_schema.io import files, source
 from agent_eval_schema.io import json as json_module
 from agent_eval_schema.render.report.report_blocks import report_text
 from agent_eval_schema.validation import kernel
+from agent_eval_schema.validation.checked_batch import join
+from agent_eval_schema.validation.plan import Plan
 from agent_eval_schema.validation.report import summary_of
 from agent_eval_schema.validation.steps import STEPS, Step
 
@@ -1184,3 +1187,33 @@ def test_an_infinite_number_inside_a_value_in_memory_is_told_as_in_a_file(form: 
     ]
     assert "got the literal -Infinity at byte" in report.issues["message"][2]
     assert [value and value["n"] for value in report.rows["custom_expected"]] == [None, None, 1.0, None]
+
+
+def test_a_row_that_raises_has_no_columns_of_its_format(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So the rows of one batch have the same columns, with those that are passed through."""
+    read = deepeval._documents
+
+    def fail(text: Any) -> list[Any]:
+        return read(text) if text != "boom" else [1 / 0]
+
+    monkeypatch.setattr(deepeval, "_documents", fail)
+    rows = [{"input": str(i), "actual_output": "a", "context": ["x"], "unknown": 1} for i in range(5)]
+    rows[1]["context"] = ["boom"]
+    report = validate_eval_set(rows, format="deepeval")
+    assert [i.row for i in report.iter_issues() if i.code == "AE001"] == [1]
+    normalized = pd.DataFrame(normalize_eval_set(rows, format="deepeval", on_invalid="keep"))
+    assert normalized["request"].notna().tolist() == [True, False, True, True, True]
+    assert normalized["unknown"].notna().all()
+    assert "context" not in normalized
+
+
+def test_checked_batches_with_different_columns_become_one() -> None:
+    plan = Plan("databricks", "provided", True, frozenset(), columns=True)
+    rows = [{"request": "a", "x": "1", "respones": "b"}, {"request": "a", "y": "2", "respones": "b"}]
+    joined = join([kernel.check_batch(pa.RecordBatch.from_pylist([row]), plan) for row in rows], plan)
+    assert [joined.column(joined.schema.get_field_index(name)).to_pylist() for name in "xy"] == [
+        ["1", None],
+        [None, "2"],
+    ]
+    assert json.loads(joined.schema.metadata[b"columns"]) == ["request", "x", "respones", "y"]
+    assert json.loads(joined.schema.metadata[b"misspelled"]) == {"respones": 2}
