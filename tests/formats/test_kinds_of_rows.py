@@ -221,8 +221,10 @@ PAIR = {"query": "Ho", "response": "Hello"}
 def test_azure_scores_no_row_of_questions_beside_conversations(rows: list[dict[str, Any]], tmp_path: Any) -> None:
     (path := tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     reports = [validate_eval_set(data).issues for data in (rows, str(path))]
-    found = [i.row for issues in reports for i in issues.itertuples() if i.code == "AE909"]
-    assert found == [next(i for i, row in enumerate(rows) if row.keys() != rows[0].keys())] * 2
+    found = [(i.row, i.message) for issues in reports for i in issues.itertuples() if i.code == "AE909"]
+    what = "a question beside conversations" if rows[0] is TALK else "a conversation beside questions"
+    other = next(i for i, row in enumerate(rows) if row.keys() != rows[0].keys())
+    assert found == [(other, f"expected rows of one kind, got {what}")] * 2
     assert all("AE909" not in validate_eval_set([row, row], format="azure").counts for row in rows)
 
 

@@ -219,6 +219,7 @@ def test_a_good_answer_is_copied_and_says_so() -> None:
     assert found["tags"] == {"expected_response_source": "feedback: copied from the response"}
     assert build.report.counts["AE714"] == 1
     assert build.summary.labels == {"copied": 1, "expected_response": 1}
+    assert "expected_response on 1 row, 1 of them copied from the response" in build.to_text()
 
 
 def test_a_bad_answer_without_an_edit_expects_nothing() -> None:

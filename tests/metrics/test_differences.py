@@ -116,3 +116,11 @@ def test_holm_is_that_of_statsmodels(p_values: list[float]) -> None:
     multipletests = pytest.importorskip("statsmodels.stats.multitest").multipletests
     assert holm(p_values) == pytest.approx(multipletests(p_values, method="holm")[1])
     assert holm([math.nan, 0.02, 0.03])[1:] == [0.04, 0.04]
+
+
+def test_up_to_1000_units_random_patterns_are_drawn_and_equal_differences_counted() -> None:
+    different = np.tile([1.0, 2.0], 501)
+    assert p_value(different[:1000]) == 1 / 10_001
+    assert p_value(different[:1001]) < 1e-50
+    assert p_value(np.ones(1000)) == 2 / 2**1000
+    assert 2 / 2**1001 < p_value(np.ones(1001)) < 1e-50

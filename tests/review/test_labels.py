@@ -77,6 +77,12 @@ def test_what_is_not_labeled_stays_in_its_cell() -> None:
     assert unheld == []
 
 
+def test_an_expected_document_without_a_mark_stays() -> None:
+    row = {"request": "Hi", "response": "Ho", "expected_retrieved_context": [{"doc_uri": "a"}, {"doc_uri": "b"}]}
+    found, _ = cells(row, {"documents": {"a": False, "c": True}})
+    assert found == {"expected_retrieved_context": [{"doc_uri": "b"}, {"doc_uri": "c"}]}
+
+
 def test_guidelines_stay_in_their_groups() -> None:
     row = {"request": "Hi", "response": "Ho", "guidelines": {"tone": ["Be kind"], "form": ["Be brief"]}}
     found, _ = cells(row, {"guidelines": ["Be brief", "Say hello"]})

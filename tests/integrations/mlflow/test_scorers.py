@@ -59,7 +59,9 @@ REFERENCE = [ToolCall("book", {"day": 1})]
     ],
 )
 def test_writings_of_a_reference(expectations: Row) -> None:
-    assert ScoredRow(None, None, expectations, None).read("reference_trajectory") == REFERENCE
+    row = ScoredRow(None, None, expectations, None)
+    assert row.read("reference_trajectory") == REFERENCE
+    assert row.read("predicted_trajectory") is None
 
 
 @pytest.mark.parametrize(

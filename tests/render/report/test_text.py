@@ -63,6 +63,14 @@ def test_hints_break_at_words_outside_of_quotes(monkeypatch: pytest.MonkeyPatch)
     assert "→ Fill `request` (a string, `{messages}` or\n      `{query, history}`), or add" in text
 
 
+def test_warnings_of_the_dataset_come_before_those_of_rows() -> None:
+    rows = [{"request": f"Q {i}", "response": "Yes", "expected_response": "Yes", "responce": "z"} for i in range(4)]
+    rows[0]["retrieved_context"] = [{"doc_uri": "a", "content": "b", "colour": 1}]  # type: ignore[assignment]
+    codes = re.findall(r"^(AE\d+) ", validate_eval_set(rows).to_text(), re.M)
+    assert codes[:2] == ["AE102", "AE904"]
+    assert codes[2] < "AE904"
+
+
 def test_metrics_of_all_systems(monkeypatch: pytest.MonkeyPatch) -> None:
     report = report_on("good.jsonl", monkeypatch)
     compare(GOLDEN / "metrics.txt", as_text(metrics_view(summary_of(report), "all"), width=100))
