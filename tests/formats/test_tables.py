@@ -191,6 +191,13 @@ def test_the_last_message_of_a_chat_of_openai_is_ground_truth(answer: Any, expec
     assert row["request"] == {"messages": [_TURN]}
 
 
+@pytest.mark.parametrize("call", [{"tool_call": _TOOL_CALL}, {"tool_call": _TOOL_CALL["function"]}, _TOOL_CALL])
+def test_a_call_of_azure_is_in_its_part_or_in_an_object_of_it(call: Row) -> None:
+    response = [{"role": "assistant", "content": [{**call, "type": "tool_call", "tool_call_id": "c"}]}]
+    (row,) = validate_eval_set([{"query": "Which weather?", "response": response}], format="azure").iter_rows()
+    assert row["predicted_trajectory"] == _WEATHER
+
+
 _DEFINITIONS = [{"name": "weather", "parameters": {}}]
 _CALL_OF_FOUNDRY = {"type": "tool_call", "tool_call_id": "c", "name": "weather", "arguments": {"city": "Oslo"}}
 _OF_FOUNDRY = [

@@ -145,6 +145,12 @@ def test_a_link_and_another_target_are_told_apart(tmp_path: Path) -> None:
     assert write_eval_set(path, other) == 2
 
 
+def test_a_new_file_has_the_permissions_of_any_new_file(tmp_path: Path) -> None:
+    path = Path(as_jsonl(ROWS, tmp_path))
+    write_eval_set(path, tmp_path / "new.jsonl")
+    assert (tmp_path / "new.jsonl").stat().st_mode == path.stat().st_mode
+
+
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root gives files away")
 def test_root_leaves_a_file_to_its_owner(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = Path(as_jsonl(ROWS, tmp_path))
