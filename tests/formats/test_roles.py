@@ -179,6 +179,11 @@ def test_sql_is_what_a_question_is_answered_with(name: str) -> None:
     assert "request" not in {suggestion(flat).get("query")}
 
 
+def test_questions_of_which_fewer_than_half_are_sql_are_requests() -> None:
+    texts = ["SELECT 1 FROM t", "SELECT 2 FROM t", "Who pays?", "How much is it?", "Where is the canteen?"]
+    assert suggestion([{"query": text, "note": "x"} for text in texts]).get("query") == "request"
+
+
 def test_a_conversation_with_its_last_answer_is_not_proposed_as_a_request() -> None:
     turns = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]
     assert suggestion([{"dialog": turns, "topic": "a"}]) == {}

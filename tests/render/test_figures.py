@@ -44,6 +44,10 @@ def test_batches_do_not_matter(values: list[float], cut: int) -> None:
     assert (whole.bars(), whole.highest) == (parts.bars(), parts.highest)
 
 
+def test_the_highest_of_small_numbers() -> None:
+    assert distribution_of([0.25], [0.5, 0.125]).highest == 0.5
+
+
 def test_small_whole_numbers_have_a_bar_each() -> None:
     assert [(b.low, b.count) for b in distribution_of([1, 1, 4]).bars()] == [(1, 2), (2, 0), (3, 0), (4, 1)]
 
