@@ -445,6 +445,11 @@ def test_the_steps_have_their_shares_by_hand() -> None:
     assert {text: gain for text, gain in steps.items() if text in shares} == pytest.approx(shares)
 
 
+def test_several_rows_with_another_answer_are_told_in_the_plural() -> None:
+    steps = profile_eval_set([row(LEAVE, answer) for answer in "abc"]).summary.next_steps
+    assert "2 rows have the request of an earlier one and expect another answer." in {step.text for step in steps}
+
+
 def test_the_power_curve_of_a_page_by_hand() -> None:
     page = profile_eval_set(DIFFERENT).to_html()
     now, later = (100 * (smallest_rate_difference(0.5, rows, 0.5) or 0) for rows in (20, 160))

@@ -71,6 +71,10 @@ def test_warnings_of_the_dataset_come_before_those_of_rows() -> None:
     assert codes[2] < "AE904"
 
 
+def test_one_row_is_valid() -> None:
+    assert "✓ The row is valid" in validate_eval_set([{"request": "Hi", "response": "Hello"}]).to_text()
+
+
 def test_metrics_of_all_systems(monkeypatch: pytest.MonkeyPatch) -> None:
     report = report_on("good.jsonl", monkeypatch)
     compare(GOLDEN / "metrics.txt", as_text(metrics_view(summary_of(report), "all"), width=100))
