@@ -96,6 +96,14 @@ def test_files_of_ces_in_a_store(name: str, samples: Path) -> None:
     assert list(report.valid_mask) == list(plain.valid_mask)
 
 
+def test_of_a_folder_in_a_store_the_files_of_partitions_are_read() -> None:
+    fsspec = pytest.importorskip("fsspec")
+    for name in ("a.jsonl", "day=1/b.jsonl", "notes/c.jsonl", "_old.jsonl", "readme.txt"):
+        with fsspec.open(f"memory://parts/{name}", "wb") as file:
+            file.write(b'{"request": "Hi", "response": "Hello"}\n')
+    assert validate_eval_set("memory://parts/").row_count == 2
+
+
 def test_a_name_with_a_slash_too_many_is_no_url(tmp_path: Path) -> None:
     for name in (f"{tmp_path}//rows.jsonl", '{"a": "http://x"}', "table@v12"):
         with pytest.raises(EvalSetError, match="no such file"):

@@ -162,3 +162,8 @@ def test_a_wrong_option_is_reported_in_one_line(name: str) -> None:
 @pytest.mark.parametrize("option", [True, False, np.True_, np.False_])
 def test_a_flag_may_be_that_of_numpy(option: bool) -> None:
     assert validate_eval_set(ROWS, show_values=option).ok
+
+
+def test_a_class_in_place_of_data_is_named_without_advice() -> None:
+    with pytest.raises(EvalSetError, match=r"got the class DataFrame$"):
+        validate_eval_set(pd.DataFrame)
