@@ -67,6 +67,8 @@ def test_both_files_are_valid_and_agree(tmp_path: Path) -> None:
     assert (detail["total_rows"], detail["file_path"]) == (16, f"data/support/acme/agent-2/{ID}_samples.jsonl")
     assert detail["checksum"] == hashlib.sha256(content).hexdigest()
     results = {found["evaluation_result_id"]: found for found in document["evaluation_results"]}
+    kinds = {name: found["metric_config"]["score_type"] for name, found in results.items()}
+    assert (kinds["exact_match"], kinds["harm"]) == ("binary", "continuous")
     assert {name: found["metric_config"]["lower_is_better"] for name, found in results.items()} == {
         "exact_match": False,
         "harm": True,

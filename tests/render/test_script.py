@@ -78,6 +78,10 @@ def csv_of(page: str, code: str) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(unquote(address))))
 
 
+def test_a_csv_has_no_formula_and_nothing_for_null() -> None:
+    assert unquote(csv_link([["=1+1", None, 5, "a"]])[0]) == "data:text/csv;charset=utf-8,'=1+1,,5,a\n"
+
+
 def test_the_issues_of_a_code_are_a_csv() -> None:
     report = validate_eval_set(SAMPLES / "broken.jsonl")
     found = csv_of(report.to_html(), "AE404")
