@@ -157,6 +157,7 @@ def test_the_smallest_effect_has_a_unit(run: Any) -> None:
     assert "response_completeness: the mean changed" not in text
     code, _, sign = run(old, new, "--min-effect", "recall=2", "--min-effect", "response_completeness=0.6")
     assert (code, sign) == (0, "⚠")
+    assert run(old, new, "--min-effect", "recall=0")[::2] == (1, "✗")
 
 
 def test_a_significance_level_is_that_of_the_verdict(run: Any) -> None:
