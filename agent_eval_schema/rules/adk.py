@@ -24,10 +24,7 @@ MISSING_KEY = _adk_page.error(
 UNKNOWN_KEY = _adk_page.error(
     "AE161 adk-unknown-key",
     "An object of an evalset has a key that is unknown to google-adk.",
-    why=(
-        "The models of google-adk forbid unknown keys, and its loader rejects the whole file. An eval case and "
-        "its session_input may contain other keys."
-    ),
+    why="The loader of google-adk rejects the whole file. An eval case and its session_input may have other keys.",
     hint="Remove or rename the key.",
     bad=_evalset({**_TURN, "comment": "checked"}),
     good=_evalset(_TURN, comment="checked"),
@@ -53,25 +50,20 @@ ONE_CONVERSATION = _adk_page.error(
 LONG_CONVERSATION = Page(ADK_EVALUATE).warning(
     "AE165 adk-long-conversation",
     "A turn has more turns before it than its request repeats.",
-    why=(
-        "The request of a turn repeats the turns before it. Without a limit, the rows of a file would grow by the "
-        "square of its turns; the request contains the most recent ones."
-    ),
+    why="If each request repeated all turns before it, a file would grow by the square of its turns.",
     hint="Split the conversation, or keep the turns that the last questions depend on.",
     no_example="The rule applies from the 102nd turn of a conversation.",
 )
 
-_criteria = Page("https://google.github.io/adk-docs/evaluate/criteria/")
+_criteria = Page(
+    "https://google.github.io/adk-docs/evaluate/criteria/", no_example="The criteria are in a file beside the evalset."
+)
 
 WRONG_CRITERION = _criteria.error(
     "AE166 adk-criterion",
     "A criterion of `test_config.json` is one that google-adk cannot apply.",
-    why=(
-        "google-adk logs a criterion that it cannot apply, and evaluates the others: a case can pass without it. "
-        "A file of another form is rejected."
-    ),
+    why="google-adk logs it and evaluates the others: a case can pass without it. It rejects a file of another form.",
     hint="Correct the criterion in `test_config.json`.",
-    no_example="The criteria are in a file beside the evalset.",
 )
 
 UNSUPPORTED_CRITERION = _criteria.warning(
@@ -82,5 +74,4 @@ UNSUPPORTED_CRITERION = _criteria.warning(
         "if `match_type` is EXACT, and none is if it is IN_ORDER or ANY_ORDER."
     ),
     hint="Add what is missing to the turns, or remove the criterion.",
-    no_example="The criteria are in a file beside the evalset.",
 )

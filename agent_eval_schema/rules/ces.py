@@ -28,10 +28,7 @@ _ces_page = Page(CES_EVALUATION, good=_golden(_TEXT))
 FIELD_TYPE = _ces_page.error(
     "AE140 ces-field-type",
     "A field of an evaluation has the wrong type.",
-    why=(
-        "The server rejects the whole evaluation, or silently loses the value (invalid base64, a list in place "
-        "of an object)."
-    ),
+    why="The server rejects the evaluation, or loses the value (invalid base64, a list in place of an object).",
     hint="Set a value of the type that the message names.",
     bad=_golden({"userInput": {"text": 1}}),
 )
@@ -135,9 +132,7 @@ BLANKS_IN_NAME = _ces_page.info(
 REPEATED_KEY = _ces_page.error(
     "AE150 ces-repeated-key",
     "A field occurs twice, under one name or under both of its names.",
-    why=(
-        "The API's parser rejects a repeated name, and silently drops one of two spellings (`maxTurns`, `max_turns`)."
-    ),
+    why="The API's parser rejects a repeated name, and drops one of two spellings (`maxTurns`, `max_turns`).",
     hint="Keep one of them.",
     bad=_scenario(maxTurns=5, max_turns=6),
     good=_scenario(max_turns=6),
@@ -167,10 +162,7 @@ STORED_INVALID = _ces_page.warning(
 CALL_ARGUMENTS = _ces_page.error(
     "AE153 ces-call-arguments",
     "The arguments of a tool call are in an unknown field.",
-    why=(
-        "The field of a toolCall is `args`: the API rejects any other one, and without `args` the call expects "
-        "any arguments."
-    ),
+    why="The field is `args`: the API rejects any other one, and without `args` the call expects any arguments.",
     hint="Rename the field to `args`.",
     bad=_golden({"expectation": {"toolCall": {"tool": "get_order", "arguments": {"id": 7}}}}),
     good=_golden({"expectation": {"toolCall": {"tool": "get_order", "args": {"id": 7}}}}),
@@ -191,10 +183,7 @@ UNUSED_FIELD = _ces_page.warning(
 TOOL_PAIR = _ces_page.warning(
     "AE155 ces-tool-pair",
     "A tool response does not belong to the tool call that it should.",
-    why=(
-        "The service matches a response to a call by its `id`, and a mock to the expected call by its tool: this one is"
-        " never used."
-    ),
+    why="The service matches a response to its call by `id`, and a mock by its tool: this one is never used.",
     hint="Use the `id` of an expected tool call before the response, and the tool of that call.",
     bad=_golden(_TEXT, _CALL, {"userInput": {"toolResponses": {"toolResponses": [{**_RESPONSE, "id": "c2"}]}}}),
     good=_golden(_TEXT, _CALL, {"userInput": {"toolResponses": {"toolResponses": [{**_RESPONSE, "id": "c1"}]}}}),

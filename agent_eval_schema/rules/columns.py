@@ -87,26 +87,20 @@ CELL_TYPE = _schema_page.error(
     good=({**_ROW, "total_token_count": 12},),
 )
 
-REPAIRED_CELL = NO_PAGE.info(
+_fix_page = Page(no_example="The rule applies with `--fix` or `fix=True`.")
+
+REPAIRED_CELL = _fix_page.info(
     "AE108 repaired-cell",
     "A cell was fixed (`--fix`, `fix=True`).",
     why="The fixed row is validated; the message contains the value before and after the fix.",
     hint="No action needed if both values have the same meaning; otherwise correct the cell by hand.",
-    no_example="The rule applies with `--fix` or `fix=True`.",
 )
 
-REPAIRED_COLUMN = NO_PAGE.info(
+REPAIRED_COLUMN = _fix_page.info(
     "AE109 repaired-column",
     "A misspelled column was renamed (`--fix`, `fix=True`).",
-    why=(
-        "Exactly one schema column closely matches the name, no row fills both columns, and most cells are "
-        "valid under the new name; invalid cells are reported."
-    ),
-    hint=(
-        "No action needed if this is the intended column; otherwise choose a name that does not closely match a"
-        " schema column."
-    ),
-    no_example="The rule applies with `--fix` or `fix=True`.",
+    why="One schema column closely matches the name, no row fills both, and most cells are valid under the new name.",
+    hint="No action needed if this is the intended column; otherwise choose a name unlike that of a schema column.",
 )
 
 EXPECTATIONS_SHAPE = Page(MLFLOW_EVALUATE).error(
@@ -149,10 +143,7 @@ REFUSED_TAG = Page(MLFLOW_TAGS).warning(
         "with a log line at most. `mlflow.user` is reserved. Tags that MLflow itself set on a trace are not "
         "reported."
     ),
-    hint=(
-        "Rename the tag: at most 250 letters, digits and `_ - . / :`, and no name that MLflow reserves. Shorten"
-        " its value to 8,000 characters."
-    ),
+    hint="Use at most 250 letters, digits and `_ - . / :`, no name that MLflow reserves, and 8,000 characters.",
     bad=({**_ROW, "tags": {"team (new)": "search"}}, {**_ROW, "tags": {"mlflow.user": "ann"}}),
     good=({**_ROW, "tags": {"team.new": "search"}}, {**_ROW, "tags": {"mlflow.source.name": "search"}}),
 )
@@ -293,10 +284,7 @@ CONVERSATION_BESIDE = Page(AZURE_EVALUATE).error(
 REPEATED_KEY = Page(JSON).error(
     "AE114 repeated-key",
     "A JSON row, or an object in a cell, contains a key twice.",
-    why=(
-        "Spark rejects the file. Most other parsers keep the last value and silently drop the first, so the "
-        "intended value is ambiguous."
-    ),
+    why="Spark rejects the file, and most other parsers drop the first value: the intended one is ambiguous.",
     hint="Keep one of them; the original line is kept with the invalid rows.",
     no_example="The rule concerns a line of a file.",
 )

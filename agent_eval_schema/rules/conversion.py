@@ -33,20 +33,14 @@ FIELD = _golden_loss_page.warning(
 LIST_ITEM = _golden_loss_page.warning(
     "AE804 loss-separator",
     "A tag or group cannot be separated from others in a cell of a golden CSV.",
-    why=(
-        "Semicolons separate the values of a cell: a value that contains one, or is blank, would be read back "
-        "as others."
-    ),
+    why="Semicolons separate the values of a cell: a value with one, or a blank one, would be read back as others.",
     hint="Rename the tag or group: no semicolon, no leading or trailing spaces.",
 )
 
 RESOURCE_NAMES = _golden_loss_page.info(
     "AE805 names-kept",
     "A tool or agent name was not mapped between display name and resource name.",
-    why=(
-        "The API uses resource names; a golden CSV and app packages use display names. Only you know which "
-        "belong together."
-    ),
+    why="The API uses resource names, a golden CSV and app packages display names; only you know the pairs.",
     hint=(
         "No action needed if the target accepts the names; otherwise map display names to resource names: "
         '`{"get_order": "projects/…/tools/…"}`.'
@@ -84,20 +78,14 @@ NOT_READ = _loss_page.warning(
 RENAMED = _loss_page.info(
     "AE815 column-renamed",
     "A passed-through column was renamed to avoid a column of the target format.",
-    why=(
-        "The target format reads a column of its name: its cells would be read as ground truth, a request or "
-        "a response."
-    ),
+    why="The target format reads a column of its name as something else: ground truth, a request or a response.",
     hint="No action needed: a conversion back restores the name.",
 )
 
 LEFT_OUT = _loss_page.error(
     "AE814 row-left-out",
     "A row was not converted: it is invalid, or the target rejects it.",
-    why=(
-        "The target would contain a row for which its platform rejects the row or the whole file: a row with an error, "
-        "or one of another kind than most rows."
-    ),
+    why="The platform would reject the row or the whole file, by an error or as a row of another kind than most.",
     hint=(
         "Correct the row: `validate` reports its errors, and `validate --fix` fixes those with exactly one "
         "valid interpretation. Convert rows of another kind to a separate file, or keep them (`--on-invalid keep`, "

@@ -30,10 +30,7 @@ EXPECTED_RESPONSE_TYPE = _schema_page.error(
 EXPECTED_FACTS_SHAPE = _schema_page.error(
     "AE303 expected-facts-shape",
     "expected_facts is not a list of strings.",
-    why=(
-        "The correctness judge compares the response with each fact of the list; a value without separate facts"
-        " cannot be used."
-    ),
+    why="The correctness judge compares the response with each fact of the list, so it needs separate facts.",
     hint='Set a list of short strings: `["16 weeks", "fully paid"]`.',
     bad=({**_ROW, "expected_facts": "16 weeks"},),
     good=({**_ROW, "expected_facts": ["16 weeks"]},),
@@ -72,10 +69,7 @@ NOT_MINIMAL = _schema_page.info(
         "are a string that equals the response or a passage of a retrieved document (from 60 characters), a "
         "string much longer than the response, a greeting or a closing phrase."
     ),
-    hint=(
-        "No action needed if the string contains required facts only; otherwise delete the rest, or list the "
-        "facts in `expected_facts`."
-    ),
+    hint="No action needed if all facts are required; otherwise delete the rest, or list them in `expected_facts`.",
     bad=({**_ROW, "expected_response": "Hello! You get 16 weeks. I hope this helps."},),
     good=({**_ROW, "expected_response": "16 weeks."},),
 )
@@ -134,10 +128,7 @@ NAMED_GUIDELINES = _mlflow_page.warning(
 BESIDE_INPUTS = _mlflow_page.warning(
     "AE310 expectation-beside-inputs",
     "A column of ground truth is beside `inputs`.",
-    why=(
-        "`mlflow.genai.evaluate` reads ground truth from `expectations` only: it ignores the column, and the "
-        "row lacks this ground truth. `prepare_for_evaluate` moves it."
-    ),
+    why="`mlflow.genai.evaluate` reads ground truth from `expectations` only. `prepare_for_evaluate` moves it.",
     hint='Move it to `expectations`: `{"expected_response": "..."}` (`--fix` does this).',
     bad=({"inputs": {"question": "Hi"}, "outputs": "Hello", "expected_response": "Hello"},),
     good=({"inputs": {"question": "Hi"}, "outputs": "Hello", "expectations": {"expected_response": "Hello"}},),

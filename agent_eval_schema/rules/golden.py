@@ -49,10 +49,7 @@ EVALUATION_ROW = _golden_page.error(
     "AE122 golden-evaluation-row",
     "A row belongs to no evaluation, or starts one and belongs to its conversation.",
     why="An evaluation row sets the name and the metadata; the rows below it contain the conversation.",
-    hint=(
-        "Add a separate row with `display_name` and the metadata of the evaluation; put its conversation in the"
-        " rows below."
-    ),
+    hint="Add a row with `display_name` and the metadata of the evaluation; put its conversation in the rows below.",
     bad=(_input("1", display_name="Refund"),),
 )
 

@@ -85,13 +85,8 @@ FUTURE_CLOCK = _logged_page.warning(
 NONSTANDARD_JSON = _logged_page.warning(
     "AE705 nonstandard-json-payload",
     "A logged payload is not strict JSON (NaN, Infinity or a lone surrogate).",
-    why=(
-        "Python writes such values; strict parsers reject them. The numbers are read as null, a lone surrogate "
-        "as a question mark."
-    ),
-    hint=(
-        "Check the client that wrote the payload; no action needed if the part that the message names is irrelevant."
-    ),
+    why="Strict parsers reject what Python writes. The numbers are read as null, a lone surrogate as a question mark.",
+    hint="Check the client that wrote the payload; no action needed if the part in the message is irrelevant.",
     bad=_logged(response=_ANSWERED[:-1] + ', "score": NaN}'),
 )
 
@@ -170,9 +165,7 @@ ODD_FEEDBACK = _feedback_page.warning(
 COPIED_LABEL = _feedback_page.info(
     "AE714 label-copied",
     "expected_response was copied from a response with positive feedback.",
-    why=(
-        "A copied answer contains more than an answer must contain, and the row that it comes from cannot fail on it."
-    ),
+    why="A copied answer contains more than an answer must, and the row that it comes from cannot fail on it.",
     hint=("No action needed to start; later have a reviewer reduce the text to the facts that an answer must contain."),
     bad=(*_GOOD, *_feedback("r-1")),
     good=(*_GOOD, *_feedback("r-1", "negative")),
@@ -209,10 +202,7 @@ UNKNOWN_REQUEST = _feedback_page.warning(
 LABEL_YIELDS = _feedback_page.info(
     "AE718 label-yields",
     "A label from feedback is not used because the row's trace has ground truth.",
-    why=(
-        "Positive feedback only confirms that an answer or a retrieved document is good, and a row may have one"
-        " of expected_response and expected_facts."
-    ),
+    why="Feedback only confirms an answer or a document; a row has one of expected_response and expected_facts.",
     hint="No action needed: ground truth on the trace takes precedence over user feedback.",
     bad=(*_logged(response=_traced("r-1", assessments=[_EXPECTED])), *_feedback("r-1")),
     good=(*_logged(response=_traced("r-1")), *_feedback("r-1")),

@@ -12,10 +12,7 @@ stack frames per level, of the thousand that Python 3.10 and 3.11 have."""
 INTERNAL = NO_PAGE.error(
     "AE001 rule-failed",
     "Internal error: a rule raised an exception on this row.",
-    why=(
-        "The other rules were not applied, so the row cannot be called valid. It is marked invalid and "
-        "validation continues."
-    ),
+    why="The other rules were not applied, so the row is marked invalid, and validation continues.",
     hint="Report this as a bug, with the row and this message.",
     no_example="The rule reports a defect of this package.",
 )
@@ -78,10 +75,7 @@ NOT_UTF8 = Page(JSON).error(
 LONE_SURROGATE = _json_page.error(
     "AE006 lone-surrogate",
     "Text contains a lone surrogate (invalid Unicode).",
-    why=(
-        "It cannot be encoded as UTF-8, so no file, table or request can contain it. A string that was cut in "
-        "the middle of an emoji contains one."
-    ),
+    why="UTF-8, and so a file or a request, cannot contain it. A string that was cut within an emoji has one.",
     hint="Replace it: `text.encode('utf-16', 'surrogatepass').decode('utf-16', 'replace')`.",
     bad=({"request": "Hi \ud83d", "response": "Hello"},),
     good=({"request": "Hi \U0001f600", "response": "Hello"},),

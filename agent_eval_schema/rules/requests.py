@@ -51,9 +51,7 @@ AMBIGUOUS_REQUEST = _schema_page.error(
 REQUEST_TYPE = _schema_chat_page.error(
     "AE204 request-type",
     "The request, or a part of it, has the wrong type.",
-    why=(
-        "The schema defines a string or an object; neither an agent nor a judge finds the question in any other value."
-    ),
+    why="The schema defines a string or an object; no agent and no judge finds the question in another value.",
     hint='Set a string, `{"messages": [...]}` or `{"query": "...", "history": [...]}`.',
     bad=({"request": 42, "response": "Hello"}, {"request": [_HI], "response": "Hello"}),
 )
@@ -85,10 +83,7 @@ MESSAGE_CONTENT = _chat_page.error(
 MESSAGE_SHAPE = _chat_page.error(
     "AE208 message-shape",
     "An entry of messages or history is not a valid message.",
-    why=(
-        "The entry is not an object, or its role, name or tool calls have the wrong type. The agent's model "
-        "rejects the chat, and a judge cannot tell who wrote what."
-    ),
+    why="The agent's model rejects the chat, and a judge cannot tell who wrote what.",
     hint='Write each message as an object: `{"role": "user", "content": "..."}`.',
     bad=({"request": {"messages": ["Hi"]}, "response": "Hello"},),
 )
@@ -156,10 +151,7 @@ NO_USER_MESSAGE = _schema_page.warning(
 REPEATED_USER_MESSAGE = _schema_page.warning(
     "AE213 repeated-user-message",
     "The last user message is duplicated.",
-    why=(
-        "Clients that append the question to a history that already contains it cause this; the agent receives "
-        "a chat that never took place."
-    ),
+    why="A client that appends the question to a history that contains it sends a chat that never took place.",
     hint="Drop one of the two if the client sent the message twice.",
     bad=({"request": {"query": "Hi", "history": [_HI]}, "response": "Hello"},),
     good=({"request": {"query": "Hi", "history": []}, "response": "Hello"},),
@@ -220,10 +212,7 @@ CONSECUTIVE_USER_MESSAGES = _chat_page.warning(
 STARTS_WITH_ASSISTANT = _chat_page.info(
     "AE219 starts-with-assistant",
     "The first turn of the chat is the assistant's.",
-    why=(
-        "A greeting is valid, but a chat with reversed turns or without its first question starts the same way."
-        " Some model providers reject such a chat."
-    ),
+    why="A chat with reversed turns or without its first question starts so, too; some model providers reject it.",
     hint="No action needed if the agent greets the user; otherwise check the order of the turns.",
     bad=({"request": {"messages": [{"role": "assistant", "content": "Hello"}, _HI]}, "response": "Hello"},),
     good=({"request": {"messages": [{"role": "system", "content": "Be kind"}, _HI]}, "response": "Hello"},),
@@ -361,10 +350,7 @@ OUTPUTS_AS_JSON = _mlflow_page.info(
 IGNORED_BESIDE = Page(MLFLOW_EVALUATE).warning(
     "AE227 ignored-beside-inputs",
     "A column `request` or `response` is beside `inputs` or `outputs`.",
-    why=(
-        "`mlflow.genai.evaluate` ignores the column, and rejects the dataset up to MLflow 3.6, which renamed "
-        "its own columns to these names."
-    ),
+    why="`mlflow.genai.evaluate` ignores the column; up to MLflow 3.6 it rejects the dataset.",
     hint="Remove the column, or rename it to keep its values.",
     no_example='The rule applies if `format="mlflow"` is given.',
 )
@@ -372,10 +358,7 @@ IGNORED_BESIDE = Page(MLFLOW_EVALUATE).warning(
 FIRST_INPUTS = _mlflow_page.error(
     "AE226 first-inputs-not-object",
     "The inputs of the first row are not an object.",
-    why=(
-        "`mlflow.genai.evaluate` validates the first row, and rejects the whole dataset if its inputs are not a"
-        " dict. It does not validate a dataset with traces."
-    ),
+    why="`mlflow.genai.evaluate` rejects a dataset without traces if the inputs of the first row are not a dict.",
     hint='Set objects: `{"question": "..."}` or `{"messages": [...]}`; `prepare_for_evaluate` does this.',
     bad=({"inputs": "What is RAG?", "outputs": "Retrieval, then generation."},),
 )
