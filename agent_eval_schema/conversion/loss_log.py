@@ -47,6 +47,13 @@ class FieldLosses:
         if len(self._texts) < 2:
             self._texts |= {(loss.path, loss.message, loss.request_id) for loss in losses}
 
+    def add_counted(self, first: Issue, losses: int, rows: int) -> None:
+        """Add losses of one code that were counted elsewhere, and the first of them."""
+        self.count += losses
+        self.row_count += rows
+        self.first.append(first)
+        self.codes[first.code] = first
+
     @property
     def is_one(self) -> bool:
         """Whether several rows have the same loss."""
@@ -60,6 +67,10 @@ class FieldLosses:
 
 Field = tuple[str, str]
 """The column, or of rows as a whole "" and the code."""
+
+
+def field_of(loss: Issue) -> Field:
+    return loss.column or "", "" if loss.column else loss.code
 
 
 class LossLog:
@@ -79,7 +90,7 @@ class LossLog:
         losses = sorted(losses, key=_place)
         of: dict[Field, list[Issue]] = {}
         for loss in losses:
-            of.setdefault((loss.column or "", "" if loss.column else loss.code), []).append(loss)
+            of.setdefault(field_of(loss), []).append(loss)
             self.codes[loss.code] += 1
             if loss.hint:
                 self._hints[loss.code] = loss.hint
@@ -94,6 +105,12 @@ class LossLog:
             text = msgspec.msgpack.encode(later)
             packed = pa.compress(text, codec="lz4", asbytes=True)
             self._later.append("losses", len(packed).to_bytes(8, "big") + len(text).to_bytes(8, "big") + packed)
+
+    def add_counted(self, first: Issue, losses: int, rows: int) -> None:
+        """Add losses of one field and one code that were counted elsewhere, and the first of them."""
+        self.fields.setdefault(field_of(first), FieldLosses()).add_counted(first, losses, rows)
+        self.codes[first.code] += losses
+        self._hints[first.code] = first.hint
 
     def __len__(self) -> int:
         return self.codes.total()

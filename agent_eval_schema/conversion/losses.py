@@ -68,6 +68,7 @@ REPORTED = "__reported__"
 BESIDE = (POSITION, SOURCE, TAKEN, PRESENCE, REPORTED)
 """The keys beside the columns of a row."""
 
+_NOT_PASSED = frozenset((*COLUMNS, *BESIDE, "eval_set_id"))
 
 _NOTHING: CanonicalRow = dict.fromkeys(COLUMNS)
 """A row that did not come back."""
@@ -82,6 +83,7 @@ class Losses:
         self._keep, self._kind = keep, kind
         self.log = LossLog()
         self._target, self._plan = target, replace(plan, columns=True, can_hold_objects=True)
+        self._form = find_format(target)
         self._unread = UnreadValues(self._plan)
         self.masks: Counter[tuple[int, int]] = Counter()
 
@@ -102,19 +104,16 @@ class Losses:
             self.issues += of_row
             self.masks[row[PRESENCE], masks[number]] += 1
             for column, value in row.items():  # the columns that are passed through; the keys of a document are none
-                is_known = column in COLUMNS or column in (*BESIDE, "eval_set_id")
-                is_absent = value is None or value != value  # NaN, which a frame has where there is no number
-                is_lost = (
-                    not is_known
-                    and not is_absent
-                    and value not in (came.get(column), came.get(passed_through_name(column)))
-                )
-                is_named = is_lost and (
-                    self._is_edited(column, value, came.get(column))
-                    or _differs_in_numbers(row, value, came.get(column))
-                )
-                if is_lost and not is_default(column, value) and not is_named:
-                    self.add(conversion.NO_PLACE, row, column, f"{self._target} has no place for {describe(value)}")
+                if column in _NOT_PASSED or value is None or value != value:  # NaN is in a frame for no number
+                    continue
+                other = came.get(column)
+                if value not in (other, came.get(passed_through_name(column))) and not is_default(column, value):
+                    # of an edited original, and of numbers that JSON does not have, the parts are losses
+                    rest = kept_of(self._form, column, value)
+                    is_named = rest != {} and rest == kept_of(self._form, column, other)
+                    is_number = NOT_FINITE.code in row.get(REPORTED, ()) and _as_json(value) == _as_json(other)
+                    if not is_named and not is_number:
+                        self.add(conversion.NO_PLACE, row, column, f"{self._target} has no place for {describe(value)}")
         self.refused += len(refused)
         kept = [(row, came) for i, (row, came) in enumerate(zip(rows, back, strict=True)) if i not in refused]
         if kept := [(row, came) for row, came in kept if SOURCE in row]:
@@ -169,7 +168,7 @@ class Losses:
                 return f"{self._target} rejects the row: {issue.code} {issue.name}"
         if self._kind is None or not mask:
             return ""
-        field, having, lacking = find_format(self._target).one_kind
+        field, having, lacking = self._form.one_kind
         if bool(mask & BIT[field]) == self._kind:
             return ""
         expected, got = (having, lacking) if self._kind else (lacking, having)
@@ -201,11 +200,6 @@ class Losses:
                 message = f"{self._target} has no place for {describe(found.value)}"
                 self.add(conversion.NO_PLACE, row, str(path[0]), message, _written(path))
 
-    def _is_edited(self, column: str, value: Any, came: Any) -> bool:
-        """Whether an original of the target lacks only what a canonical column has, whose value is another one now."""
-        kept = kept_of(form := find_format(self._target), column, value)
-        return bool(kept) and kept == kept_of(form, column, came)
-
     def _compare_row(self, row: CanonicalRow, back: CanonicalRow) -> None:
         for column in [c for c in COLUMNS if row[c] is not None and row[c] != back[c]]:
             if column in ORIGINALS and column not in row.get(TAKEN, ORIGINALS):
@@ -230,22 +224,16 @@ class Losses:
 
     def unread(self, row: int, path: str, value: Any) -> None:
         """Note the values of a row of the source that no canonical column can represent."""
-        place = {POSITION: row, "request_id": None}
-        self.add(conversion.NOT_READ, place, column_of(path), f"{describe(value)} has no column", path)
+        self.add(conversion.NOT_READ, {POSITION: row}, column_of(path), f"{describe(value)} has no column", path)
 
     def add_excluded(self, rows: Sequence[int], kind: str) -> None:
         """Note the rows (or evaluations, or turns) that are invalid."""
         for row in rows:
-            place = {POSITION: row, "request_id": None}
-            self.add(conversion.LEFT_OUT, place, None, f"the {kind} is invalid and was not converted")
+            self.add(conversion.LEFT_OUT, {POSITION: row}, None, f"the {kind} is invalid and was not converted")
 
     def add(self, rule: Rule, row: CanonicalRow, column: str | None, message: str, path: str | None = None) -> None:
-        self.issues.append(Finding(rule, message, column, path).issue(row[POSITION], row["request_id"]))
-
-
-def _differs_in_numbers(row: CanonicalRow, value: Any, came: Any) -> bool:
-    """Whether a value differs only in numbers that JSON does not have, which are losses by their own paths."""
-    return NOT_FINITE.code in row.get(REPORTED, ()) and _as_json(value) == _as_json(came)
+        """Note a loss of a row, or of no row."""
+        self.issues.append(Finding(rule, message, column, path).issue(row.get(POSITION), row.get("request_id")))
 
 
 _as_json = msgspec.json.Encoder(enc_hook=repr).encode

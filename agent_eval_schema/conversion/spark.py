@@ -17,10 +17,18 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_eval_schema.cells.notes import column_names
-from agent_eval_schema.conversion.conversion import NAMED, Conversion, find_writer
+from agent_eval_schema.conversion.conversion import NAMED, Conversion, find_writer, losses_view
 from agent_eval_schema.conversion.loss_log import LossLog
 from agent_eval_schema.conversion.losses import LostMetrics, lost_metrics
-from agent_eval_schema.conversion.work import Work, kind_of_most, loss_of_kinds, plan_of, refused_rows, systems_of
+from agent_eval_schema.conversion.work import (
+    Work,
+    kind_of_most,
+    loss_of_kinds,
+    plan_of,
+    refused_rows,
+    rows_after,
+    systems_of,
+)
 from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.io.arrow import fitted
@@ -28,14 +36,12 @@ from agent_eval_schema.io.records import batch_of_rows
 from agent_eval_schema.io.source import Source
 from agent_eval_schema.io.spark import Stream, in_python, require_new, spark_schema, write_table
 from agent_eval_schema.issues import Issue
-from agent_eval_schema.render.blocks import Block, Table, View
+from agent_eval_schema.render.blocks import View
 from agent_eval_schema.render.document import json_text, versioned
-from agent_eval_schema.render.phrases import plural
 from agent_eval_schema.rule import Severity
 from agent_eval_schema.rules.conversion import LEFT_OUT
 from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.text.choices import path_of
-from agent_eval_schema.text.describe import first_names
 from agent_eval_schema.validation.checked_batch import kinds_of
 from agent_eval_schema.validation.checked_run import CheckedRun
 from agent_eval_schema.validation.plan import OnInvalid, Plan
@@ -66,12 +72,10 @@ def convert_frame(source: Source, target: str, on_invalid: OnInvalid = "drop") -
     if on_invalid != "keep":
         counted = _summed(masks)
         refused = counted.pop(_REFUSED, 0)
-        after = Counter[int]()
-        for (_, mask), rows in counted.items():
-            after[mask] += rows
+        after = rows_after(counted)
         if (kind := kind_of_most(plan.format, target, after)) is not None:
             choice = replace(choice, kind=kind)
-            refused += kinds_of(find_format(target), {m: n for m, n in after.items() if m})[not kind]
+            refused += kinds_of(find_format(target), after)[not kind]
             masks = checked.frame(partial(_masks, choice), MASKS)
     losses = checked.frame(partial(_losses, choice), LOSS)
     if on_invalid == "raise" and (refused or checked.invalid_count):
@@ -132,7 +136,8 @@ class SparkConversion(Conversion, frozen=True):
         from pyspark.sql.functions import expr
 
         by = self._losses.groupBy("column", "code", "name", "severity")
-        counted = by.agg(expr("COUNT(*) AS losses"), expr("COUNT(DISTINCT row) AS rows"))
+        first = f"MIN(STRUCT({', '.join(f'`{name}`' for name in LOSS.names)})) AS first"
+        counted = by.agg(expr("COUNT(*) AS losses"), expr("COUNT(DISTINCT row) AS rows"), expr(first))
         found = [row.asDict() for row in counted.collect()]
         worst = list(Severity)
         return sorted(found, key=lambda n: (worst.index(n["severity"]), -n["losses"], n["column"] or "", n["code"]))
@@ -148,35 +153,17 @@ class SparkConversion(Conversion, frozen=True):
 
     def _json(self) -> str:
         counts = self._counts()
+        metrics = self._lost_metrics(counts)
         numbers = {name: getattr(self, name) for name in ("source", "target", "given", "converted")}
-        return json_text(
-            versioned({**numbers, "lossless": not counts, "counts": counts, "metrics": self._lost_metrics(counts)})
-        )
+        shown = [{name: value for name, value in n.items() if name != "first"} for n in counts]
+        return json_text(versioned({**numbers, "lossless": not counts, "counts": shown, "metrics": metrics}))
 
     def _view(self) -> View:
-        counts = self._counts()
-        total = sum(n["losses"] for n in counts)
-        metrics = self._lost_metrics(counts)
-        rows = []
+        counts, log = self._counts(), LossLog()
         for n in counts:
-            lost = metrics.get(n["column"] or n["code"], {})
-            named = first_names(sorted(lost, key=lambda name: -lost[name]), NAMED)
-            losses = [f"{n['code']} {n['name']}", f"{n['losses']:,}", f"{n['rows']:,}"]
-            rows.append(
-                [n["column"] or "", *losses, named and f"{named} (of up to {plural(max(lost.values()), 'row')})"]
-            )
-        heads = ("Field", "Loss", "#Losses", "#Rows", "Metrics lost")
-        blocks: list[Block] = [Table(heads, rows)] if rows else []
-        moods = {Severity.ERROR: "error", Severity.WARNING: "warning"}
-        return View(
-            title=self._headline,
-            about=[],
-            verdict=f"{self._headline}, {f'{total:,} losses' if total else 'no losses'}",
-            mood=moods.get(Severity(counts[0]["severity"]), "good") if counts else "good",
-            following=[],
-            blocks=blocks,
-            kind="conversion",
-        )
+            first = n["first"].asDict()
+            log.add_counted(Issue(**{**first, "severity": Severity(first["severity"])}), n["losses"], n["rows"])
+        return losses_view(self._headline, log, self._lost_metrics(counts), None, ())
 
     def __repr__(self) -> str:
         return f"<Conversion: {self._headline}>"
@@ -252,6 +239,6 @@ def _summed(masks: Any) -> dict[tuple[int, int], int]:
 def _mixed(target: str, batches: Stream) -> Stream:
     after = Counter[int]()
     for batch in batches:
-        after.update(dict(zip(*(column.to_pylist() for column in batch.columns), strict=True)))
-    after.pop(_REFUSED[1], None)
+        masks = zip(*(column.to_pylist() for column in batch.columns), strict=True)
+        after.update({mask: rows for mask, rows in masks if mask > 0})
     yield from pa.Table.from_pylist([_cells(issue) for issue in loss_of_kinds(target, after)], LOSS).to_batches()

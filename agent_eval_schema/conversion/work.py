@@ -61,7 +61,7 @@ from agent_eval_schema.validation.validate import check_source
 
 def loss_of_kinds(target: str, after: Mapping[int, int]) -> list[Issue]:
     """The loss of a target whose platform loads rows of one kind, by the presence masks of the rows as written."""
-    message = mixed_kinds(find_format(target), {mask: rows for mask, rows in after.items() if mask})
+    message = mixed_kinds(find_format(target), after)
     return [Finding(conversion.MIXED_KINDS, message).issue(None, None)] if message else []
 
 
@@ -77,8 +77,16 @@ def kind_of_most(source: str, target: str, after: Mapping[int, int]) -> bool | N
     """The kind of the rows that are kept where a platform loads rows of one kind per file, as `kinds_of` has it: that
     of most, and of as many those with the field. None if they are of one kind, or in the form of the target, which its
     platform may have written."""
-    kinds = kinds_of(find_format(target), {mask: rows for mask, rows in after.items() if mask})
+    kinds = kinds_of(find_format(target), after)
     return kinds[True] >= kinds[False] if len(kinds) > 1 and source != target else None
+
+
+def rows_after(masks: Mapping[tuple[int, int], int]) -> Counter[int]:
+    """The rows that came back by their presence masks as written."""
+    after = Counter[int]()
+    for (_, mask), rows in masks.items():
+        after[mask] += rows if mask else 0
+    return +after
 
 
 def plan_of(source: Source, target: str) -> Plan:
@@ -162,16 +170,16 @@ class Work:
         valid = report.valid_mask
         if self._evaluations is not None:
             valid = np.array([e.valid for e in self._evaluations], bool)
-        self.losses.issues += loss_of_kinds(self._target, self._after())
+        self.losses.issues += loss_of_kinds(self._target, rows_after(self.losses.masks))
         if self._run.source.turns_apart:
             message = "a conversation is written as one row per answer, with the messages before it"
-            self.losses.add(conversion.CHANGED, {POSITION: None, "request_id": None}, None, message)
+            self.losses.add(conversion.CHANGED, {}, None, message)
         for name in self._run.source.repeated_columns:
             message = f"expected one column `{visible(name)}`, got several; the first is converted"
-            self.losses.add(conversion.NOT_READ, {POSITION: None, "request_id": None}, name, message)
+            self.losses.add(conversion.NOT_READ, {}, name, message)
         if both := report.counts.get(PREFERRED_TRUTH.code):
             message = f"{plural(both, 'row')} with two kinds of ground truth: the preferred one is kept"
-            self.losses.add(conversion.NOT_READ, {POSITION: None, "request_id": None}, None, message)
+            self.losses.add(conversion.NOT_READ, {}, None, message)
         losses = self.losses.flush()
         unsayable = losses.codes[conversion.SCENARIO.code] + losses.codes[conversion.NO_EVALUATION.code]
         if self._evaluations is None:
@@ -185,22 +193,13 @@ class Work:
         count = int(valid.sum()) - unsayable
         return Conversion(data, losses, report, *names, len(valid), count, metrics, out, self.lines)
 
-    def _after(self) -> Counter[int]:
-        """The rows by their presence masks as written."""
-        after = Counter[int]()
-        for (_, mask), rows in self.losses.masks.items():
-            after[mask] += rows
-        return after
-
     def finish(self) -> None:
         """To be called when all rows are written, before a file takes its name: raises MixedKinds, or
         InvalidEvalSetError if rows were excluded and the caller does not accept that."""
         if self._on_invalid == "keep":
             return
-        if (
-            self._kind is None
-            and (kind := kind_of_most(self._run.plan.format, self._target, self._after())) is not None
-        ):
+        kind = kind_of_most(self._run.plan.format, self._target, rows_after(self.losses.masks))
+        if self._kind is None and kind is not None:
             raise MixedKinds(kind)
         losses = self.losses.flush()
         if self._on_invalid == "raise" and (count := losses.codes[conversion.LEFT_OUT.code]):
@@ -269,14 +268,14 @@ class Work:
         """The same for a file; those of `parts` that were done are taken from there, and the others are added."""
         for number, rows in enumerate(self._canonical_parts()):
             number = 2 * number + (self._kind is not None)  # rows that are written once more have parts of their own
-            source = "" if parts is None else hash_of(rows, TAKEN)
+            source = "" if parts is None else hash_of(rows)
             found = None if parts is None else parts.read(number, source)
             if found is not None:
                 batch, outcome = found[0], outcome_in(found[1])
                 self.losses.issues = outcome.losses
                 excluded = {loss.row for loss in outcome.losses if loss.code == conversion.LEFT_OUT.code}
                 self._add_lines([row for row in rows if row[POSITION] not in excluded])
-                self.losses.masks += outcome.counted_masks()
+                self.losses.masks += Counter({(before, after): rows for before, after, rows in outcome.masks})
                 self.losses.refused += outcome.refused
                 self._names |= outcome.names
             else:
@@ -310,10 +309,14 @@ class Work:
             self.lines += [row[POSITION] for row in rows]
 
     def _spelled(self, rows: Sequence[CanonicalRow], in_cells: RowWriter) -> list[dict[str, Any]]:
-        """The rows as the target spells them."""
-        write = self._writer.row
-        assert write is not None
-        return [in_cells(self._with_passed_through(write(row), row)) for row in rows]
+        """The rows as the target spells them, with the columns that neither format reads."""
+        assert self._writer.row is not None
+        known, spelled = frozenset((*COLUMNS, *BESIDE, *self._writer.replaces)), []
+        for row in rows:
+            written = self._writer.row(row)
+            passed = {n: v for n, v in row.items() if n not in known and v is not None and written.get(n) != v}
+            spelled.append(in_cells({**written, **{self._name_of(name): value for name, value in passed.items()}}))
+        return spelled
 
     def _inspect(self, rows: Sequence[CanonicalRow], written: Sequence[dict[str, Any]], texts: Sequence[str]) -> None:
         """Note what the platform executes or drops of the rows, and what a file turns into text."""
@@ -350,12 +353,6 @@ class Work:
         passed = dict.fromkeys(self._name_of(name) for name in (*names, *of_session) if name not in known)
         return target_schema((*own, *(n for n in passed if n not in own)))
 
-    def _with_passed_through(self, written: dict[str, Any], row: CanonicalRow) -> dict[str, Any]:
-        """A row of the target, and the columns that neither format reads."""
-        known = (*COLUMNS, *BESIDE, *self._writer.replaces)
-        passed = {n: v for n, v in row.items() if n not in known and v is not None and written.get(n) != v}
-        return {**written, **{self._name_of(name): value for name, value in passed.items()}}
-
     def _name_of(self, column: str) -> str:
         """The name under which a column is passed through: its own, unless the target reads it as something else."""
         own = column.removeprefix(PREFIX)
@@ -365,7 +362,7 @@ class Work:
             self._names[column] = name = passed_through_name(own) if is_apart else own
             if is_apart:
                 message = f"{self._target} reads a column of this name; it is passed through as `{visible(name)}`"
-                self.losses.add(conversion.RENAMED, {POSITION: None, "request_id": None}, own, message)
+                self.losses.add(conversion.RENAMED, {}, own, message)
         return self._names[column]
 
     def _canonical_parts(self) -> Iterator[list[dict[str, Any]]]:
@@ -387,23 +384,14 @@ class Work:
             taken = [taken_from_trace(bits) for bits in verdict(checked, "derived").to_pylist()]
             masks = verdict(checked, "presence").to_pylist()
             noted = verdict(checked, "issues").to_pylist()
-            codes = [[note["code"] for note in notes] if notes else [] for notes in noted]
+            kept = []
             for i in np.flatnonzero(valid).tolist():
-                for note in noted[i] or ():
+                notes = noted[i] or ()
+                row = {**rows[i], POSITION: positions[i], SOURCE: sources[i], TAKEN: taken[i], PRESENCE: masks[i]}
+                kept.append({**row, REPORTED: [note["code"] for note in notes]})
+                for note in notes:
                     if note["code"] == NOT_FINITE.code:
-                        place = {POSITION: positions[i], "request_id": rows[i]["request_id"]}
-                        self.losses.add(conversion.CHANGED, place, note["column"], note["message"], note["path"])
-            kept = [
-                {
-                    **rows[i],
-                    POSITION: positions[i],
-                    SOURCE: sources[i],
-                    TAKEN: taken[i],
-                    PRESENCE: masks[i],
-                    REPORTED: codes[i],
-                }
-                for i in np.flatnonzero(valid).tolist()
-            ]
+                        self.losses.add(conversion.CHANGED, row, note["column"], note["message"], note["path"])
             yield self._with_own_ids([self._with_own_calls(row) for row in kept] if of_session else kept)
             start += len(rows)
 
@@ -467,17 +455,14 @@ class Outcome(Struct, frozen=True, array_like=True):
     names: dict[str, str]
     refused: int = 0
 
-    def counted_masks(self) -> Counter[tuple[int, int]]:
-        return Counter({(before, after): rows for before, after, rows in self.masks})
-
 
 packed_outcome = msgspec.msgpack.Encoder().encode
 outcome_in = msgspec.msgpack.Decoder(Outcome).decode
 
 
-def hash_of(rows: list[dict[str, Any]], ignored: str) -> str:
-    """A hash of the rows of a part, without one of their keys, the same in every process."""
-    cells = [{name: value for name, value in row.items() if name != ignored} for row in rows]
+def hash_of(rows: list[dict[str, Any]]) -> str:
+    """A hash of the rows of a part, the same in every process."""
+    cells = [{name: value for name, value in row.items() if name != TAKEN} for row in rows]
     return xxhash.xxh3_64_hexdigest(_encode(cells))
 
 
