@@ -346,34 +346,16 @@ def is_result(value: Mapping[str, Any]) -> bool:
 def _issues(row: int, source: Any) -> list[Issue]:
     if isinstance(source, Evaluation) and (text := source.unchanged_text) is not None:
         source = text
-    if isinstance(source, str | bytes):
-        findings = findings_of(source)
-    else:
-        findings = _inspect(source)
+    findings = findings_of(source) if isinstance(source, str | bytes) else _inspect(source)
     name = name_of(source) if findings else None
     return [finding.issue(row, name) for finding in findings]
 
 
 def name_of(source: Any) -> str | None:
     """The name of an evaluation (as data or text): its resource name, else its display name."""
-    if isinstance(source, str | bytes):
-        try:
-            names = msgspec.structs.astuple(_names(source))
-        except ValueError:
-            return None
-    else:
-        keys = _Named.__struct_fields__
-        names = tuple(map(source.get, keys)) if isinstance(source, Mapping) else ()
+    value = jsontext.parse(source) if isinstance(source, str | bytes) else source
+    names = map(value.get, ("name", "displayName", "display_name")) if isinstance(value, Mapping) else ()
     return next((name for name in names if isinstance(name, str) and name), None)
-
-
-class _Named(msgspec.Struct):
-    name: str | None = None
-    displayName: str | None = None
-    display_name: str | None = None
-
-
-_names = jsontext.decoder(_Named)
 
 
 def _text_of(evaluation: Mapping[str, Any]) -> str:

@@ -15,6 +15,7 @@ from typing import Any
 from msgspec import Struct
 
 from agent_eval_schema.text.describe import describe, names
+from agent_eval_schema.text.jsontext import put
 from agent_eval_schema.text.privacy import may_quote
 
 GoldenCells = dict[str, str]
@@ -51,69 +52,49 @@ def image_problem(kind: str, data: bytes) -> tuple[str, str] | None:
     return message, f"Write {found}." if found else ""
 
 
-class Action(Struct, frozen=True):
-    """A row type of a conversation: the columns that it must and may fill, and the step made from the decoded cells."""
+OPTIONAL = frozenset(("tool_call_args_json", "tool_response_json", "expectation_note"))
+"""The columns that may be blank where an action has them: blank arguments are any, `{}` are none."""
 
-    required: tuple[str, ...]
-    optional: tuple[str, ...]
-    step: Callable[[dict[str, Any]], GoldenStep]
+
+class Action(Struct, frozen=True):
+    """A row type of a conversation: its columns, and where in the step each belongs; the path of a response, which is
+    an empty object without a column."""
+
+    columns: dict[str, str]
+    response: str = ""
 
     @property
-    def columns(self) -> tuple[str, ...]:
-        return (*self.required, *self.optional)
+    def required(self) -> tuple[str, ...]:
+        return tuple(column for column in self.columns if column not in OPTIONAL)
+
+    def step(self, cells: dict[str, Any]) -> GoldenStep:
+        """The step that is made from the decoded cells."""
+        step: GoldenStep = {}
+        for column, path in self.columns.items():
+            if column in cells:
+                put(step, path, cells[column])
+        if self.response:
+            put(step, self.response, {})
+        return step
 
 
-def _input(value: GoldenStep) -> GoldenStep:
-    return {"userInput": value}
-
-
-def _expectation(cells: dict[str, Any], condition: GoldenStep) -> GoldenStep:
-    note = cells.get("expectation_note")
-    return {"expectation": {"note": note, **condition} if note else condition}
-
-
-def _input_tool_response(cells: dict[str, Any]) -> GoldenStep:
-    response = {"tool": cells["tool_name"], "response": cells.get("tool_response_json", {})}
-    return _input({"toolResponses": {"toolResponses": [response]}})
-
-
-def _text(cells: dict[str, Any]) -> GoldenStep:
-    message = {"role": cells["response_agent"], "chunks": [{"text": cells["text_content"]}]}
-    return _expectation(cells, {"agentResponse": message})
-
-
-def _tool_call(cells: dict[str, Any]) -> GoldenStep:
-    call: GoldenStep = {"tool": cells["tool_name"]}
-    if "tool_call_args_json" in cells:  # blank means any arguments, {} none
-        call["args"] = cells["tool_call_args_json"]
-    return _expectation(cells, {"toolCall": call})
-
-
-_NOTE = ("expectation_note",)
+_NOTE = {"expectation_note": "expectation.note"}
+_ANSWER, _CALL = "expectation.agentResponse", "expectation.toolCall"
+_GIVEN, _EXPECTED = "userInput.toolResponses.toolResponses[0]", "expectation.toolResponse"
 
 ACTIONS: dict[str, Action] = {
-    "INPUT_TEXT": Action(("text_content",), (), lambda c: _input({"text": c["text_content"]})),
-    "INPUT_IMAGE": Action(
-        ("image_mime_type", "image_content"),
-        (),
-        lambda c: _input({"image": {"mimeType": c["image_mime_type"], "data": c["image_content"]}}),
+    "INPUT_TEXT": Action({"text_content": "userInput.text"}),
+    "INPUT_IMAGE": Action({"image_mime_type": "userInput.image.mimeType", "image_content": "userInput.image.data"}),
+    "INPUT_TOOL_RESPONSE": Action(
+        {"tool_name": f"{_GIVEN}.tool", "tool_response_json": f"{_GIVEN}.response"}, f"{_GIVEN}.response"
     ),
-    "INPUT_TOOL_RESPONSE": Action(("tool_name",), ("tool_response_json",), _input_tool_response),
-    "INPUT_UPDATED_VARIABLES": Action(
-        ("updated_variables_json",), (), lambda c: _input({"variables": c["updated_variables_json"]})
+    "INPUT_UPDATED_VARIABLES": Action({"updated_variables_json": "userInput.variables"}),
+    "EXPECTATION_TEXT": Action(
+        {**_NOTE, "response_agent": f"{_ANSWER}.role", "text_content": f"{_ANSWER}.chunks[0].text"}
     ),
-    "EXPECTATION_TEXT": Action(("response_agent", "text_content"), _NOTE, _text),
-    "EXPECTATION_TOOL_CALL": Action(("tool_name",), ("tool_call_args_json", *_NOTE), _tool_call),
-    "EXPECTATION_TOOL_RESPONSE": Action(
-        ("tool_name",),
-        _NOTE,
-        lambda c: _expectation(c, {"toolResponse": {"tool": c["tool_name"], "response": {}}}),
-    ),
-    "EXPECTATION_AGENT_TRANSFER": Action(
-        ("agent_transfer_target",),
-        _NOTE,
-        lambda c: _expectation(c, {"agentTransfer": {"targetAgent": c["agent_transfer_target"]}}),
-    ),
+    "EXPECTATION_TOOL_CALL": Action({**_NOTE, "tool_name": f"{_CALL}.tool", "tool_call_args_json": f"{_CALL}.args"}),
+    "EXPECTATION_TOOL_RESPONSE": Action({**_NOTE, "tool_name": f"{_EXPECTED}.tool"}, f"{_EXPECTED}.response"),
+    "EXPECTATION_AGENT_TRANSFER": Action({**_NOTE, "agent_transfer_target": "expectation.agentTransfer.targetAgent"}),
 }
 
 CONVERSATION = (

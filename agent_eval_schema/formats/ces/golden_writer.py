@@ -15,7 +15,14 @@ from typing import Any, NamedTuple
 
 from agent_eval_schema.formats.ces import inspection, schema
 from agent_eval_schema.formats.ces.evaluation import Names, display, is_result
-from agent_eval_schema.formats.ces.golden import GOLDEN_COLUMNS, SEPARATOR, GoldenCells, image_problem
+from agent_eval_schema.formats.ces.golden import (
+    ACTIONS,
+    GOLDEN_COLUMNS,
+    JSON_COLUMNS,
+    SEPARATOR,
+    GoldenCells,
+    image_problem,
+)
 from agent_eval_schema.io.atomic import write_text
 from agent_eval_schema.issues import Issue
 from agent_eval_schema.rule import Rule, Severity
@@ -220,6 +227,7 @@ class _Writer:
             if value not in ([], ""):
                 message = f"`{key_name(name)}` has no column, got {describe(value)}"
                 self._lose(conversion.FIELD, fields.at(name), message)
+        fields.fields.clear()
 
     def _text_of(self, fields: _Unwritten, name: str) -> str:
         text = fields.take(name)
@@ -264,138 +272,119 @@ class _Writer:
         self._leftover(golden)
 
     def _step(self, value: Any, path: str) -> list[GoldenCells]:
-        step = _Unwritten.of("Evaluation.Step", value, path)
         before = len(self.losses)
         try:
-            for kind in ("userInput", "expectation"):
-                if kind in step.fields:
-                    rows = self._rows_of(step.take_message(kind))
-                    self._leftover(step)
-                    return rows
-            raise _NotRepresentable(f"no action for {', '.join(step.fields) or 'nothing'}")
+            return self._rows_of(_Unwritten.of("Evaluation.Step", value, path))
         except _NotRepresentable as reason:
             del self.losses[before:]  # one cause, one loss
             return self._lose(conversion.STEP, path, f"the step is excluded: {reason}")
 
-    def _rows_of(self, fields: _Unwritten) -> list[GoldenCells]:
-        (group,) = schema.message(fields.message).oneofs.values()
-        found = [name for name in group if name in fields.fields]
-        if len(found) != 1 or found[0] not in _ROWS:
-            raise _NotRepresentable(f"no action for {', '.join(found) or 'nothing'}")
-        if schema.message(fields.message).fields[found[0]].message:
-            message = fields.take_message(found[0])
-            rows = _ROWS[found[0]](self, message)
-            self._leftover(message)
+    def _rows_of(self, step: _Unwritten) -> list[GoldenCells]:
+        kind = next((kind for kind in ("userInput", "expectation") if kind in step.fields), "")
+        fields = step.take_message(kind) if kind else step
+        found = [n for group in schema.message(fields.message).oneofs.values() for n in group if n in fields.fields]
+        if len(found) != 1 or (kind, found[0]) not in _ACTIONS:
+            raise _NotRepresentable(f"no action for {', '.join(found or fields.fields) or 'nothing'}")
+        action = _ACTIONS[kind, found[0]]
+        if found[0] == "toolResponses":
+            rows = [self._row(action, one, fields) for one in self._responses(fields.take_message(found[0]))]
         else:
-            rows = _ROWS[found[0]](self, fields.take(found[0]))
-        has_note = "note" in schema.message(fields.message).fields
-        if has_note and (note := self._text_of(fields, "note")):
-            rows = [{**row, "expectation_note": note} for row in rows]
+            of_message = schema.message(fields.message).fields[found[0]].message
+            rows = [self._row(action, fields.take_message(found[0]) if of_message else fields, fields)]
         self._leftover(fields)
+        self._leftover(step)
         return rows
 
-    # the content of a cell
-
-    def _text(self, value: Any, what: str) -> str:
-        if not _is_text(value):
-            raise _NotRepresentable(f"{what} is {describe(value)}, the CSV needs text there")
-        return str(value)
-
-    def _json(self, value: Any, what: str) -> str:
-        if not isinstance(value, dict):
-            raise _NotRepresentable(f"{what} is {describe(value)}, the CSV needs an object there")
-        if any(f.rule.severity is Severity.ERROR for f in inspection.inspect_object(value, "")):
-            raise _NotRepresentable(f"{what} contains a value that JSON cannot represent, or is nested too deeply")
-        return jsontext.write_exactly(value)
-
-    def _named(self, fields: _Unwritten, name: str, kind: str) -> str:
-        if "toolsetTool" in fields.fields:
-            raise _NotRepresentable("no column for `toolsetTool`")
-        text = self._text(fields.take(name), f"`{name}`")
-        shown = display(text, kind, self._names)
-        if shown is None:
-            self._kept.setdefault(text, fields.at(name))
-        return shown or text
-
-    # inputs
-
-    def _input_image(self, fields: _Unwritten) -> list[GoldenCells]:
-        kind, data = fields.take("mimeType"), fields.take("data")
-        plain = inspection.decode_base64(data) if isinstance(data, str) else None
-        if not plain or image_problem(kind, plain):
-            raise _NotRepresentable(f"an image of {describe(kind)} with {describe(data, 20)}")
-        content = base64.b64encode(plain).decode()
-        return [{"action_type": "INPUT_IMAGE", "image_mime_type": kind, "image_content": content}]
-
-    def _input_responses(self, outer: _Unwritten) -> list[GoldenCells]:
+    def _responses(self, outer: _Unwritten) -> Iterator[_Unwritten]:
+        """The responses of tools in one input, each of which becomes a step."""
         responses, path = self._items(outer, "toolResponses"), outer.at("toolResponses")
         if not responses:
             raise _NotRepresentable("no tool response in it")
         if len(responses) > 1:
             self._lose(conversion.FIELD, path, f"{len(responses)} tool responses of one step become a step each")
-        self._leftover(outer)  # before those of the responses
-        outer.fields.clear()
-        rows = []
-        for i, value in enumerate(responses):
-            fields = _Unwritten.of("ToolResponse", value, f"{path}[{i}]")
-            row = {"action_type": "INPUT_TOOL_RESPONSE", "tool_name": self._named(fields, "tool", "tools")}
-            if "response" not in fields.fields:
-                self._lose(conversion.FIELD, fields.at("response"), _NO_RESPONSE)
-            row["tool_response_json"] = self._json(fields.fields.pop("response", {}), "`response`")
-            self._leftover(fields)
-            rows.append(row)
-        return rows
+        self._leftover(outer)
+        return (_Unwritten.of("ToolResponse", value, f"{path}[{i}]") for i, value in enumerate(responses))
 
-    # expectations
+    def _row(self, action: str, message: _Unwritten, fields: _Unwritten) -> GoldenCells:
+        """The row of an action; the note is a field beside the message."""
+        row = {"action_type": action}
+        if ACTIONS[action].response and message.fields.setdefault("response", None) is None:
+            self._lose(conversion.FIELD, message.at("response"), "no response comes back as an empty object")
+            message.fields["response"] = {}
+        for column, path in ACTIONS[action].columns.items():
+            at = fields if column == "expectation_note" else message
+            if cell := _CELLS[column](self, at, path.rpartition(".")[2]):
+                row[column] = cell
+        if message.fields.get("response") == {}:
+            del message.fields["response"]
+        self._leftover(message)
+        return row
 
-    def _expected_text(self, fields: _Unwritten) -> list[GoldenCells]:
-        role = fields.take("role")
-        if role is None:  # which the CSV requires and a row of an evaluation dataset does not have
-            message = f"no agent is named: `{UNNAMED}` is written, put the agent's name in its place"
-            self._lose(conversion.FIELD, fields.at("role"), message)
-        role = UNNAMED if role is None else self._text(role, "`role`")
+    # the content of a cell
+
+    def _text(self, fields: _Unwritten, name: str) -> str:
+        """A text; that of an answer is in its chunks."""
+        if "chunks" not in fields.fields:
+            return self._as_text(fields.take(name), f"`{name}`")
         chunks = [_Unwritten.of("Chunk", chunk, "").fields for chunk in self._items(fields, "chunks")]
         if any(list(chunk) != ["text"] for chunk in chunks):
             raise _NotRepresentable("chunks that are not text")
         if len(chunks) > 1:
             self._lose(conversion.FIELD, fields.at("chunks"), f"{len(chunks)} chunks of text become one")
-        text = self._text("".join(c["text"] for c in chunks if isinstance(c["text"], str)), "the text")
-        return [{"action_type": "EXPECTATION_TEXT", "response_agent": role, "text_content": text}]
+        return self._as_text("".join(c["text"] for c in chunks if isinstance(c["text"], str)), "the text")
 
-    def _expected_call(self, fields: _Unwritten) -> list[GoldenCells]:
-        row = {"action_type": "EXPECTATION_TOOL_CALL", "tool_name": self._named(fields, "tool", "tools")}
-        if "args" in fields.fields:
-            row["tool_call_args_json"] = self._json(fields.take("args"), "`args`")
-        return [row]
+    def _as_text(self, value: Any, what: str) -> str:
+        if not _is_text(value):
+            raise _NotRepresentable(f"{what} is {describe(value)}, the CSV needs text there")
+        return str(value)
 
-    def _expected_response(self, fields: _Unwritten) -> list[GoldenCells]:
-        row = {"action_type": "EXPECTATION_TOOL_RESPONSE", "tool_name": self._named(fields, "tool", "tools")}
-        response = fields.take("response")
-        if not isinstance(response, dict) or response:
-            message = _NO_RESPONSE if response is None else "no column for the expectation"
-            self._lose(conversion.FIELD, fields.at("response"), message)
-        return [row]
+    def _agent(self, fields: _Unwritten, name: str) -> str:
+        if name not in fields.fields:  # which the CSV requires and a row of an evaluation dataset does not have
+            message = f"no agent is named: `{UNNAMED}` is written, put the agent's name in its place"
+            self._lose(conversion.FIELD, fields.at(name), message)
+        return self._as_text(fields.fields.pop(name, UNNAMED), f"`{name}`")
 
-    def _expected_transfer(self, fields: _Unwritten) -> list[GoldenCells]:
-        target = self._named(fields, "targetAgent", "agents")
-        return [{"action_type": "EXPECTATION_AGENT_TRANSFER", "agent_transfer_target": target}]
+    def _object(self, fields: _Unwritten, name: str) -> str:
+        if name not in fields.fields:
+            return ""
+        if not isinstance(value := fields.take(name), dict):
+            raise _NotRepresentable(f"`{name}` is {describe(value)}, the CSV needs an object there")
+        if any(f.rule.severity is Severity.ERROR for f in inspection.inspect_object(value, "")):
+            raise _NotRepresentable(f"`{name}` contains a value that JSON cannot represent, or is nested too deeply")
+        return jsontext.write_exactly(value)
+
+    def _named(self, fields: _Unwritten, name: str) -> str:
+        if "toolsetTool" in fields.fields:
+            raise _NotRepresentable("no column for `toolsetTool`")
+        text = self._as_text(fields.take(name), f"`{name}`")
+        shown = display(text, "tools" if name == "tool" else "agents", self._names)
+        if shown is None:
+            self._kept.setdefault(text, fields.at(name))
+        return shown or text
+
+    def _image(self, fields: _Unwritten, name: str) -> str:
+        """The type or the bytes of an image; an image whose bytes are not of the type is not written."""
+        kind, data = fields.fields.get("mimeType", ""), fields.fields.get("data")
+        plain = inspection.decode_base64(data) if isinstance(data, str) else None
+        if not plain or image_problem(kind, plain):
+            raise _NotRepresentable(f"an image of {describe(kind)} with {describe(data, 20)}")
+        if name == "mimeType":
+            return str(kind)
+        del fields.fields["mimeType"], fields.fields["data"]
+        return base64.b64encode(plain).decode()
 
 
-_NO_RESPONSE = "no response comes back as an empty object"
+_ACTIONS = {tuple(path.split(".")[:2]): name for name, action in ACTIONS.items() for path in action.columns.values()}
+"""The action for an input or an expectation; the others are losses."""
 
-_ROWS: dict[str, Callable[[_Writer, Any], list[GoldenCells]]] = {
-    "text": lambda writer, v: [{"action_type": "INPUT_TEXT", "text_content": writer._text(v, "the text")}],
-    "image": _Writer._input_image,
-    "toolResponses": _Writer._input_responses,
-    "variables": lambda writer, v: [
-        {"action_type": "INPUT_UPDATED_VARIABLES", "updated_variables_json": writer._json(v, "`variables`")}
-    ],
-    "agentResponse": _Writer._expected_text,
-    "toolCall": _Writer._expected_call,
-    "toolResponse": _Writer._expected_response,
-    "agentTransfer": _Writer._expected_transfer,
+_CELLS: dict[str, Callable[[_Writer, _Unwritten, str], str]] = {
+    **dict.fromkeys(JSON_COLUMNS, _Writer._object),
+    **dict.fromkeys(("image_mime_type", "image_content"), _Writer._image),
+    **dict.fromkeys(("tool_name", "agent_transfer_target"), _Writer._named),
+    "text_content": _Writer._text,
+    "response_agent": _Writer._agent,
+    "expectation_note": _Writer._text_of,
 }
-"""The inputs and expectations that have an action; the others are losses."""
 
 
 def golden_template() -> str:

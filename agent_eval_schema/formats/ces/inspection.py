@@ -52,7 +52,7 @@ def inspect_evaluation(value: Any) -> list[Finding]:
         message = f"only the server sets {first_names(paths, 3)}"
         found = [d for d in found if d.rule is not ces.OUTPUT_ONLY or d is first]
         found[found.index(first)] = replace(first, message=message)
-    found += _unpaired(value)
+    found += _unpaired(schema.with_json_names(value, schema.EVALUATION))
     if isinstance(value, dict) and value.get("invalid") is True:
         found.append(finding_at(ces.STORED_INVALID, "invalid", "the server marks the evaluation as invalid"))
     return found
@@ -82,7 +82,7 @@ class _Walk:
         unknown = [key for key in value if message.json_name(str(key)) is None]
         meant = dict[str, str]()
         if unknown:
-            absent = [n for n in message.fields if not _is_set(value, n, message.fields[n])]
+            absent = [n for n, field in message.fields.items() if _value(value, n, field) is None]
             meant = match_names(map(str, unknown), absent)
         yield from _repeats(value, message, path)
         for key, item in value.items():
@@ -101,12 +101,12 @@ class _Walk:
         for json_name, field in message.fields.items():
             if not field.required or json_name in named:
                 continue
-            found = _get(value, name, json_name)
+            found = _value(value, json_name, field)
             if found is None or field.is_default(found):  # to the API, empty is missing
                 rule = ces.MISSING_DETAIL if schema.is_tolerated(name, json_name) else ces.MISSING_FIELD
                 yield finding_at(rule, _join(path, json_name), f"`{json_name}` is missing", f"Add `{json_name}`.")
         for group in message.oneofs.values():
-            present = [n for n in group if _is_set(value, n, message.fields[n])]
+            present = [n for n in group if _value(value, n, message.fields[n]) is not None]
             if len(present) > 1:
                 yield finding_at(
                     ces.ONEOF, path, f"expected one of {names(group)}, got {len(present)}: {names(present)}"
@@ -200,90 +200,87 @@ def _wrong_type(expected: str, value: Any, path: str) -> Finding:
     return finding_at(ces.FIELD_TYPE, path, f"expected {expected}, got {describe(value)}")
 
 
-def _get(value: Any, message: str, *path: str) -> Any:
-    """What is at a path of a message, under either name of each field; None if that is not set."""
-    for name in path:
-        field = schema.message(message).fields[name]
-        if not isinstance(value, dict):
-            return None
-        value = value.get(name) if value.get(name) is not None else value.get(field.proto_name)
-        message = field.message
-    return value
+def _value(message: dict[Any, Any], name: str, field: schema.FieldType) -> Any:
+    """The value of a field, under either of its names; null is unset."""
+    value = message.get(name)
+    return message.get(field.proto_name) if value is None else value
+
+
+_AGENT_RESPONSES = ("Evaluation.GoldenExpectation", "Evaluation.ScenarioExpectation")
 
 
 def _doubtful(name: str, value: dict[Any, Any], path: str) -> Iterator[Finding]:
     """The problems of a field that another one of its message shows."""
+    if name not in ("Image", "SessionInput", *_AGENT_RESPONSES):
+        return
+    value = schema.with_json_names(value, name)
     if name == "Image":
-        kind, text = _get(value, name, "mimeType"), _get(value, name, "data")
+        kind, text = value.get("mimeType"), value.get("data")
         data = decode_base64(text) if isinstance(text, str) else None
         if isinstance(kind, str) and kind and data and (problem := image_problem(kind, data)):
             place = "data" if kind in IMAGE_TYPES else "mimeType"
             yield finding_at(golden.IMAGE, _join(path, place), *problem)
-    elif name == "SessionInput" and _get(value, name, "willContinue") is not None:
-        if kind := next((n for n in ("audio", "dtmf") if _get(value, name, n) is not None), ""):
-            yield finding_at(
-                ces.UNUSED_FIELD,
-                _join(path, "willContinue"),
-                f"`willContinue` does not apply to `{kind}`",
-                "Remove it.",
-            )
-    elif (
-        name in ("Evaluation.GoldenExpectation", "Evaluation.ScenarioExpectation")
-        and _get(value, name, "agentResponse", "eventTime") is not None
-    ):
-        place = _join(path, "agentResponse.eventTime")
-        yield finding_at(ces.UNUSED_FIELD, place, "`eventTime` is for messages of a conversation", "Remove it.")
+    elif name in _AGENT_RESPONSES:
+        if schema.part_at(value, "agentResponse.eventTime") is not None:
+            place = _join(path, "agentResponse.eventTime")
+            yield finding_at(ces.UNUSED_FIELD, place, "`eventTime` is for messages of a conversation", "Remove it.")
+    elif "willContinue" in value and (kind := next((n for n in ("audio", "dtmf") if n in value), "")):
+        message = f"`willContinue` does not apply to `{kind}`"
+        yield finding_at(ces.UNUSED_FIELD, _join(path, "willContinue"), message, "Remove it.")
 
 
 def _steps(evaluation: Any) -> Iterator[tuple[str, Any]]:
     """The steps of a golden evaluation, each with its path."""
-    for i, turn in enumerate(_listed(_get(evaluation, schema.EVALUATION, "golden", "turns"))):
-        for j, step in enumerate(_listed(_get(turn, "Evaluation.GoldenTurn", "steps"))):
+    for i, turn in enumerate(_listed(schema.part_at(evaluation, "golden.turns"))):
+        for j, step in enumerate(_listed(schema.part_at(turn, "steps"))):
             yield f"golden.turns[{i}].steps[{j}]", step
 
 
+def _tool_expectations(evaluation: Any) -> Iterator[tuple[str, Any]]:
+    """The expectations of a scenario on tools, each with its path."""
+    for i, item in enumerate(_listed(schema.part_at(evaluation, "scenario.scenarioExpectations"))):
+        path = f"scenario.scenarioExpectations[{i}].toolExpectation"
+        yield path, schema.part_at(item, "toolExpectation")
+
+
 def expected_calls(evaluation: Any) -> Iterator[tuple[str, Any]]:
-    """The calls that an evaluation expects, each with its path."""
+    """The calls that an evaluation with JSON names expects, each with its path."""
     for path, step in _steps(evaluation):
-        yield f"{path}.expectation.toolCall", _get(step, "Evaluation.Step", "expectation", "toolCall")
-    for i, item in enumerate(_listed(_get(evaluation, schema.EVALUATION, "scenario", "scenarioExpectations"))):
-        call = _get(item, "Evaluation.ScenarioExpectation", "toolExpectation", "expectedToolCall")
-        yield f"scenario.scenarioExpectations[{i}].toolExpectation.expectedToolCall", call
+        yield f"{path}.expectation.toolCall", schema.part_at(step, "expectation.toolCall")
+    for path, pair in _tool_expectations(evaluation):
+        yield f"{path}.expectedToolCall", schema.part_at(pair, "expectedToolCall")
 
 
 def _unpaired(evaluation: Any) -> Iterator[Finding]:
     """Tool responses without their call: the expected call before of that ID, or for a mock the call beside it."""
     calls: dict[Any, Any] = {}
     for path, step in _steps(evaluation):
-        call = _get(step, "Evaluation.Step", "expectation", "toolCall")
-        if isinstance(own := _get(call, "ToolCall", "id"), str):
+        call = schema.part_at(step, "expectation.toolCall")
+        if isinstance(own := schema.part_at(call, "id"), str):
             calls[own] = call
-        expected = _get(step, "Evaluation.Step", "expectation", "toolResponse")
-        inputs = _get(step, "Evaluation.Step", "userInput", "toolResponses", "toolResponses")
-        responses = [(f"{path}.userInput.toolResponses.toolResponses[{i}]", r) for i, r in enumerate(_listed(inputs))]
-        for place, response in [*responses, (f"{path}.expectation.toolResponse", expected)]:
-            own = _get(response, "ToolResponse", "id")
+        inputs = enumerate(_listed(schema.part_at(step, "userInput.toolResponses.toolResponses")))
+        responses = [(f"{path}.userInput.toolResponses.toolResponses[{i}]", response) for i, response in inputs]
+        expected = f"{path}.expectation.toolResponse", schema.part_at(step, "expectation.toolResponse")
+        for place, response in [*responses, expected]:
+            own = schema.part_at(response, "id")
             if isinstance(own, str) and own and own not in calls:
                 message = f"expected the id of a tool call before it, got {describe(own)}"
                 yield finding_at(ces.TOOL_PAIR, f"{place}.id", message)
             elif isinstance(own, str) and own:
                 yield from _same_tool(calls[own], response, place)
-    for i, item in enumerate(_listed(_get(evaluation, schema.EVALUATION, "scenario", "scenarioExpectations"))):
-        pair = _get(item, "Evaluation.ScenarioExpectation", "toolExpectation")
-        kind = "Evaluation.ScenarioExpectation.ToolExpectation"
-        call, mock = (_get(pair, kind, side) for side in ("expectedToolCall", "mockToolResponse"))
-        place = f"scenario.scenarioExpectations[{i}].toolExpectation.mockToolResponse"
-        yield from _same_tool(call, mock, place)
-        ids = [_get(call, "ToolCall", "id"), _get(mock, "ToolResponse", "id")]
+    for path, pair in _tool_expectations(evaluation):
+        call, mock = (schema.part_at(pair, side) for side in ("expectedToolCall", "mockToolResponse"))
+        yield from _same_tool(call, mock, f"{path}.mockToolResponse")
+        ids = [schema.part_at(side, "id") for side in (call, mock)]
         if all(isinstance(own, str) and own for own in ids) and ids[0] != ids[1]:
             message = f"expected the id of the expected call, {describe(ids[0])}, got {describe(ids[1])}"
-            yield finding_at(ces.TOOL_PAIR, f"{place}.id", message)
+            yield finding_at(ces.TOOL_PAIR, f"{path}.mockToolResponse.id", message)
 
 
 def _same_tool(call: Any, response: Any, path: str) -> Iterator[Finding]:
     """Names in different conventions cannot be compared."""
     for name in ("tool", "toolsetTool"):
-        column, others = _get(call, "ToolCall", name), _get(response, "ToolResponse", name)
+        column, others = schema.part_at(call, name), schema.part_at(response, name)
         is_same_convention = isinstance(column, str) and isinstance(others, str) and ("/" in column) == ("/" in others)
         if column != others and (is_same_convention or (isinstance(column, dict) and isinstance(others, dict))):
             message = f"expected the tool of the call, {describe(column, 120)}, got {describe(others, 120)}"
@@ -292,11 +289,6 @@ def _same_tool(call: Any, response: Any, path: str) -> Iterator[Finding]:
 
 def _listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
-
-
-def _is_set(value: dict[Any, Any], name: str, field: schema.FieldType) -> bool:
-    """Whether a field is set, under either of its names; null is unset."""
-    return value.get(name) is not None or value.get(field.proto_name) is not None
 
 
 def _repeats(value: dict[Any, Any], message: schema.MessageType | None, path: str) -> Iterator[Finding]:

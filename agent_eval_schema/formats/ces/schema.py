@@ -140,6 +140,13 @@ def with_json_names(value: Any, kind: str, on_repeat: Callable[[str, str], None]
     return found
 
 
+def part_at(value: Any, path: str) -> Any:
+    """What is at a dotted path of JSON names; None if something on the way is no object."""
+    for name in path.split("."):
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value
+
+
 def kind_of(name: str) -> str:
     """The kind of a resource, from its name: `…/tools/7f3e` → `tools`."""
     return name.rsplit("/", 2)[-2] if name.count("/") > 1 else ""
@@ -160,13 +167,13 @@ def with_references(value: Any, kind: str, named: Callable[[str, str], str]) -> 
     return {key: part if (field := fields[key]) is None else each(part, field, rewrite) for key, part in value.items()}
 
 
-def field_at(path: str, root: str = EVALUATION) -> tuple[FieldType, ...]:
+def field_at(path: str) -> tuple[FieldType, ...]:
     """The fields along a dotted path of JSON names (`golden.turns`), the last one last.
 
     Empty if the path leads nowhere: no field of that name, or a step into something that is not a message.
     """
     found: list[FieldType] = []
-    at = root
+    at = EVALUATION
     for name in path.split("."):
         field = message(at).fields.get(name) if at else None
         if field is None:

@@ -533,13 +533,7 @@ def review_update(update: Update, old: Mapping[str, Any] | None) -> UpdateReview
         paths = every if stored is None else difference(stored, update.evaluation)
     fields = []
     for path in paths:
-        before, after = _at(path, stored or {}), _at(path, update.evaluation)
+        before, after = schema.part_at(stored, path), schema.part_at(update.evaluation, path)
         found, more = ((), 0) if before == after else edits(path, before, after)
         fields.append(WrittenField(path, found, more))
     return UpdateReview(update.evaluation["name"], ",".join(update.paths), stored is not None, tuple(fields))
-
-
-def _at(path: str, value: Any) -> Any:
-    for name in path.split("."):
-        value = value.get(name) if isinstance(value, Mapping) else None
-    return value

@@ -12,7 +12,7 @@ import pandas as pd
 from agent_eval_schema import EvalSetError, convert_eval_set, normalize_eval_set, validate_eval_set
 from agent_eval_schema.cells.cells import native_rows
 from agent_eval_schema.fix.fix import FIXED_FORMATS
-from agent_eval_schema.formats.ces.golden import ACTIONS
+from agent_eval_schema.formats.ces.golden import ACTIONS, OPTIONAL
 from agent_eval_schema.formats.kept import kept_by_classes
 from agent_eval_schema.formats.names import TARGETS
 from agent_eval_schema.formats.opening import open_source
@@ -101,7 +101,7 @@ def _demands(form: Format) -> str:
 
 def _platforms() -> str:
     """The formats whose originals are kept, for the page on other platforms to include."""
-    found = sorted((f for f in FORMATS if f.fields and f.keeps_originals), key=lambda form: form.title.lower())
+    found = sorted((f for f in FORMATS if f.fields and f.originals is None), key=lambda form: form.title.lower())
     rows = [(f.title, f"[{code(f.name)}](../../reference/formats/{f.name}.md)", f.also_read) for f in found]
     return table(("Platform", "Format", "Also read"), rows)
 
@@ -112,7 +112,10 @@ def _page(form: Format, sample: Path | None) -> str:
     parts += ["## Detection\n", _detection(form), "## Columns\n", _columns(form)]
     parts += ["## Conversations\n", f"{form.truth_of}\n"]
     if form.name == "ces-csv":
-        rows = [(code(name), codes(action.required), codes(action.optional)) for name, action in ACTIONS.items()]
+        rows = [
+            (code(name), codes(action.required), codes(c for c in action.columns if c in OPTIONAL))
+            for name, action in ACTIONS.items()
+        ]
         parts += ["## Actions\n", table(("Action", "Required columns", "Optional columns"), rows)]
     if sample is not None:
         parts += _sample(form, sample)

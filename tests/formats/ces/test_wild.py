@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agent_eval_schema import ces, convert_eval_set, validate_eval_set
-from agent_eval_schema.formats.ces.golden import ACTIONS, GOLDEN_COLUMNS, REQUIRED
+from agent_eval_schema.formats.ces.golden import ACTIONS, GOLDEN_COLUMNS, OPTIONAL, REQUIRED
 from tests.helpers.ces_messages import messages
 from tests.helpers.wild import EXAMPLES, NAMES, OBJECTS, WORDS, files_of, texts_of, write
 
@@ -74,7 +74,7 @@ EXPECTATIONS = [name for name in ACTIONS if name.startswith("EXPECTATION")]
 def steps(draw: st.DrawFn, actions: list[str]) -> dict[str, str]:
     name = draw(st.sampled_from(actions))
     action = ACTIONS[name]
-    optional = {column: CELLS[column] for column in action.optional}
+    optional = {column: CELLS[column] for column in action.columns if column in OPTIONAL}
     cells = draw(st.fixed_dictionaries({column: CELLS[column] for column in action.required}, optional=optional))
     return {"action_type": name, **cells}
 
