@@ -39,9 +39,9 @@ from agent_eval_schema.formats.format import (
     save_json,
     with_ids,
 )
-from agent_eval_schema.formats.genai import CASES, OF_DATASET, OF_EVALSET, RESULTS, cases_of
+from agent_eval_schema.formats.genai import CASES, OF_DATASET, OF_EVALSET, RESULTS, calls_in, cases_of
 from agent_eval_schema.formats.genai import OF_CASE as OF_GENAI_CASE
-from agent_eval_schema.formats.shapes import as_tags, as_text, entries_in, read_calls
+from agent_eval_schema.formats.shapes import as_tags, as_text, has_entries, read_calls, with_camel
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules import adk
 from agent_eval_schema.rules.pages import ADK_EVALUATE
@@ -74,22 +74,19 @@ def is_evalset(names: Sequence[str], head: Head) -> bool:
     return OF_GENAI_CASE.isdisjoint(first) or not {"conversation", "eval_id", "evalId"}.isdisjoint(first)
 
 
-def are_scenarios(names: Sequence[str], head: Head) -> bool:
-    """A file of scenarios for a simulated user; those of AgentCore have turns."""
-    return "scenarios" in names and any("starting_prompt" in snake_keys(c) for c in entries_in(head, "scenarios"))
-
-
 def is_test_list(names: Sequence[str], _: Head) -> bool:
     """Turns of a test list; `query` and `reference` are keys of others too."""
     return "query" in names and (not set(OF_TEST_LIST).isdisjoint(names) or set(names) == {"query", "reference"})
 
+
+_ARE_SCENARIOS = has_entries(("scenarios",), *with_camel("starting_prompt"))
 
 OF_TEST_LIST = ("expected_tool_use", "expected_intermediate_agent_responses")
 
 
 def are_sessions(names: Sequence[str], head: Head) -> bool:
     """Sessions of the older evalset: the turns in `data` have a query."""
-    return "data" in names and not is_action_file(names, head) and any("query" in t for t in entries_in(head, "data"))
+    return has_entries(("data",), "query")(names, head) and not is_action_file(names, head)
 
 
 def turns_of_evalset(document: Mapping[str, Any]) -> Iterator[Unfolded]:
@@ -294,12 +291,7 @@ def _calls(turn: Row) -> Any:
     if "tool_uses" in data:
         return read_calls("name", "args")(data["tool_uses"])
     events = data.get("invocation_events") or []
-    if not isinstance(events, list):
-        return None
-    contents = [snake_keys(e).get("content") for e in events if isinstance(e, dict)]
-    parts = [part for content in contents if isinstance(content, dict) for part in _parts(content)]
-    calls = (p.get("function_call") for p in parts if isinstance(p, dict))
-    return read_calls("name", "args")([snake_keys(call) for call in calls if isinstance(call, dict)])
+    return calls_in(events) if isinstance(events, list) else None
 
 
 def _content(content: Any) -> Any:
@@ -519,14 +511,15 @@ ADK = Format(
     ),
     read_rest=_read_turn,
     extra_columns=COLUMNS_OF_A_TURN,
-    keeps_originals=False,
+    originals=(),
     instead_of_response=(),
     expects_no_call=True,
     knows_columns=True,
     also_read="`*.evalset_result.json`, files of scenarios",
     nested=(
         Nested(is_evalset, turns_of_evalset, parts=CASES, columns=TURN_COLUMNS),
-        lists_in("scenarios", unfold=turns_of_scenarios, columns=TURN_COLUMNS, detect=are_scenarios),
+        # of a simulated user; those of AgentCore have turns
+        lists_in("scenarios", unfold=turns_of_scenarios, columns=TURN_COLUMNS, detect=_ARE_SCENARIOS),
         lists_in(*RESULTS, unfold=turns_of_result, columns=TURN_COLUMNS, detect=_is_result),
     ),
     writer=Writer(document=_evalset, save=save_json),

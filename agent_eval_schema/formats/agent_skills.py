@@ -17,15 +17,8 @@ from itertools import count
 
 from agent_eval_schema.formats.detection import Signs
 from agent_eval_schema.formats.documents import CaseList
-from agent_eval_schema.formats.format import CanonicalRow, Field, Format, Head, Writer, Written, save_json
-from agent_eval_schema.formats.shapes import as_text, entries_in, question, read_statements, write_statements
-
-
-def _is_file_of_evals(names: Sequence[str], head: Head) -> bool:
-    """Whether `evals` is a list of test cases, and not a column of results."""
-    if "evals" not in names or "skill_name" in names:  # neither needs the rows
-        return "evals" in names
-    return any("prompt" in case for case in entries_in(head, "evals"))
+from agent_eval_schema.formats.format import CanonicalRow, Field, Format, Writer, Written, save_json
+from agent_eval_schema.formats.shapes import as_text, has_entries, question, read_statements, write_statements
 
 
 def _document(rows: Sequence[CanonicalRow]) -> Written:
@@ -41,7 +34,7 @@ _EVALS = CaseList(
     {"skill_name": "skill", "evals": []},
     text="prompt",
     mark="skill_name",
-    detect=_is_file_of_evals,
+    detect=has_entries(("evals",), "prompt", marks=("skill_name",)),  # not a column of results
 )
 
 AGENT_SKILLS: Format = Format(

@@ -59,18 +59,13 @@ _write_names = of_list(lambda call: call["tool_name"])
 _OF_A_SESSION = ("expected_trajectory", "expectedTrajectory", ASSERTIONS, "metadata")
 
 
-def _dataset(sessions: list[dict[str, Any]]) -> dict[str, Any]:
-    """The dataset of scenarios, each with an ID of its own, as AgentCore requires them."""
-    return {"scenarios": with_own_names(sessions, "scenario_id", "scenario")}
-
-
 _TURNS = Conversations(
     "turns",
     lambda turn: (turn.get("input"), turn.get("expected_response")),
     _OF_A_SESSION,
     "scenario_id",
     "expected_trajectory",
-    _dataset,
+    lambda sessions: {"scenarios": with_own_names(sessions, "scenario_id", "scenario")},  # AgentCore requires an ID
 )
 
 
@@ -126,8 +121,7 @@ AGENTCORE: Format = Format(
         Field("metadata", "tags", as_tags),
     ),
     passthrough_columns=frozenset({"scenario_description", "actor_profile", "max_turns", "expectedTrajectory"}),
-    extra_columns=TURN,
-    without_original=TURN,
+    read_only_columns=TURN,
     read_rest=_TURNS.read_place,
     calls_of="session",
     nested=(

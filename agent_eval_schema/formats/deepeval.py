@@ -12,17 +12,17 @@ and writes the files in tests/data/platforms/deepeval.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from msgspec.structs import replace
 
 from agent_eval_schema.formats.detection import Signs, each_with
-from agent_eval_schema.formats.format import Field, Format, Head, Nested, Row, Writer
+from agent_eval_schema.formats.format import Field, Format, Nested, Row, Writer
 from agent_eval_schema.formats.kept import dropped_of, inspect_kinds
 from agent_eval_schema.formats.shapes import (
     all_of,
-    entries_in,
+    has_entries,
     inspecting,
     lone_arguments,
     python_lists,
@@ -129,6 +129,9 @@ def _read_rest(source: Row, row: dict[str, Any]) -> None:
         found["request"] = source["scenario"]
     found["expected_response"] = _either(source, *_OUTCOMES)
     row.update({name: value for name, value in found.items() if value is not None and row.get(name) is None})
+    metadata = structured(_either(source, "metadata", "additionalMetadata"))
+    if metadata is not None and metadata != row.get("tags"):
+        row["deepeval_additional_metadata"] = metadata
     wanted = structured(source.get("expectations"))
     if wanted is not None:
         row["custom_expected"] = {"expectations": wanted}
@@ -170,12 +173,7 @@ CASES = ("conversationalTestCases", "testCases", "test_cases")
 """The keys of the lists of test cases in the file of a test run."""
 
 
-def _is_run(names: Sequence[str], head: Head) -> bool:
-    """Whether this is a test run: its cases have an input or turns, and are not those of anybody else."""
-    if set(CASES).isdisjoint(names):
-        return False
-    cases = entries_in(head, *CASES)
-    return not cases or any(not case.keys().isdisjoint(("input", "turns", "scenario")) for case in cases)
+_is_run = has_entries(CASES, "input", "turns", "scenario", empty=True)
 
 
 def _lone_names(source: Row) -> Iterator[Finding]:
@@ -241,16 +239,14 @@ DEEPEVAL = Format(
         Field("completion_time", "latency_seconds"),
         Field("input_token_count", "input_token_count"),
         Field("output_token_count", "output_token_count"),
-        Field(
-            *("additional_metadata", "tags", read_labels, write_labels), others=("metadata",), second="tags", kept=True
-        ),
+        Field("additional_metadata", "tags", read_labels, write_labels, ("metadata",), "tags"),
     ),
     passthrough_columns=frozenset((*with_camel(*_OWN), *CONVERSATION)),
     read_rest=_read_rest,
     write_rest=_write_rest,
     extra_columns=("expectations",),
     places={"custom_expected": "expectations"},
-    keeps_originals=False,
+    originals=("additional_metadata",),
     inspect_row=inspecting(_python_lists, _lone_arguments, _lone_names, _inspect_kinds, _rejected_expectations),
     inspected=(*CONVERSATION, *dropped_of("deepeval", _GOLDEN), *dropped_of("deepeval", _SPOKEN)),
     outputs=("response", "trace", "retrieved_context", "predicted_trajectory"),

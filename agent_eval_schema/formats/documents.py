@@ -16,8 +16,8 @@ from msgspec import Struct
 from agent_eval_schema.decoding import chat
 from agent_eval_schema.formats.format import (
     CanonicalRow,
+    Detect,
     Format,
-    Head,
     Nested,
     Row,
     Unfolded,
@@ -25,7 +25,7 @@ from agent_eval_schema.formats.format import (
     kept_of,
     lists_in,
 )
-from agent_eval_schema.formats.shapes import all_of, as_text, calls_in
+from agent_eval_schema.formats.shapes import all_of, as_text, calls_in, has_entries
 from agent_eval_schema.text.jsontext import structured
 
 
@@ -40,23 +40,15 @@ class CaseList(Struct, frozen=True):
     """The column of the question, which an entry that is no object is."""
     mark: str
     """The column that every row gets in addition, by which the format is known."""
-    detect: Callable[[Sequence[str], Head], bool] | None = None
-    """Whether a document is of the format; None if the key of the list suffices."""
+    detect: Detect | None = None
+    """Whether a document is of the format; None if its entries show it, by the column of the question or the mark."""
     of_document: Mapping[str, str] = MappingProxyType({"name": "dataset_name", "id": "dataset_id"})
     """Keys of the document that a case has, too, with another meaning, and the columns that hold them."""
 
     @property
     def nested(self) -> Nested:
-        detect = self._has_cases if self.detect is None else self.detect
+        detect = self.detect or has_entries((self.key,), self.text, self.mark, empty=True)
         return lists_in(self.key, unfold=self._unfold, columns=(self.text, self.mark), detect=detect)
-
-    def _has_cases(self, names: Sequence[str], head: Head) -> bool:
-        """Whether there are cases of the format under the key, and not the rows of anybody else."""
-        if self.key not in names:
-            return False
-        cases = [case for row in head() for case in all_of(row.get(self.key))]
-        known = [case for case in cases if not isinstance(case, dict) or {self.text, self.mark} & case.keys()]
-        return bool(known) or not cases
 
     def _unfold(self, document: Row) -> Iterator[Unfolded]:
         names = {k: self.of_document.get(k, k) for k in document if k != self.key}

@@ -25,6 +25,7 @@ from agent_eval_schema.formats.shapes import (
     all_of,
     as_tags,
     as_text,
+    has_entries,
     inspecting,
     objects_of,
     question_or_messages,
@@ -421,14 +422,9 @@ _PYDANTIC_CASES = CaseList(
     {"cases": [], "report_evaluators": []},
     text="inputs",
     mark="expected_output",
-    detect=lambda names, head: "cases" in names and any(_has_inputs(row) for row in head()),
+    detect=has_entries(("cases",), "inputs"),
     of_document={"name": "dataset_name", "evaluators": "dataset_evaluators"},
 )
-
-
-def _has_inputs(document: Row) -> bool:
-    cases = map(structured, all_of(structured(document.get("cases"))))
-    return any(isinstance(case, dict) and "inputs" in case for case in cases)
 
 
 PYDANTIC_EVALS: Format = Format(

@@ -116,6 +116,9 @@ Row = Mapping[str, Any]
 Head = Callable[[], Sequence[Row]]
 """The first rows of a table, which are read when they are needed."""
 
+Detect = Callable[[Sequence[str], Head], bool]
+"""Whether rows are of a kind: by the columns, and by the first rows if the columns do not suffice."""
+
 Unfolded = tuple[dict[str, Any], Sequence[Finding]]
 """A row that is made of a document, and its issues."""
 
@@ -144,9 +147,6 @@ class Field(Struct, frozen=True):
     """Paths that are read where the first has no value, for example older names."""
     second: str = ""
     """A further column of the same value: `read` takes both values, and `write` returns both."""
-    kept: bool = False
-    """Whether a column that contains more than the canonical one is passed through under its own name, and written
-    again: for formats that do not keep all their originals (`Format.keeps_originals`)."""
 
     @property
     def columns(self) -> Columns:
@@ -156,7 +156,8 @@ class Field(Struct, frozen=True):
     def value(self, row: Row) -> Any:
         """The canonical value for a row of the format."""
         if self.second:
-            values = self._first(row), row.get(self.second)
+            first = (row[name] for name in (self.path, *self.others) if row.get(name) is not None)
+            values = next(first, None), row.get(self.second)
             return None if values == (None, None) else self.read(*values)
         for path in (self.path, *self.others):
             value = value_at(row, path)
@@ -165,33 +166,17 @@ class Field(Struct, frozen=True):
                 return found
         return None
 
-    def original(self, row: Row, value: Any) -> dict[str, Any]:
-        """The column of the format, if it contains more than the canonical value."""
-        own = structured(self._first(row)) if self.kept else None
-        return {} if own is None or own == self._parts(value)[0] else {self.path: own}
-
     def written(self, row: Row) -> Iterator[tuple[str, Any]]:
-        """The paths and values for a canonical row; the original if it still agrees with the canonical value."""
-        value = row.get(self.column)
-        parts = (None,) if value is None else self._parts(value)
-        if self.kept and value is not None and (own := row.get(self.path)) is not None:
-            originals = (own, *parts[1:])
-            parts = originals if self._parts(self.read(*originals)) == parts else parts
+        """The paths and values for a canonical row."""
+        value = None if (own := row.get(self.column)) is None else self.write(own)
+        parts = value if self.second and value is not None else (value,)
         return ((path, part) for path, part in zip((self.path, self.second), parts, strict=False) if part is not None)
-
-    def _first(self, row: Row) -> Any:
-        return next((row[name] for name in (self.path, *self.others) if row.get(name) is not None), None)
-
-    def _parts(self, value: Any) -> tuple[Any, ...]:
-        written = self.write(value)
-        return tuple(written) if self.second else (written,)
 
 
 class Nested(Struct, frozen=True):
     """A kind of file whose rows contain others: conversations, lists of cases, pages of an API."""
 
-    detect: Callable[[Sequence[str], Head], bool]
-    """Whether rows are of the kind: by the columns, and by the first rows if the columns do not suffice."""
+    detect: Detect
     unfold: Unfold | Callable[[], Unfold]
     """Makes rows of one such row."""
     parts: Columns = ()
@@ -210,16 +195,10 @@ class Nested(Struct, frozen=True):
     """Whether the turns of a conversation are rows of their own where the format is written, which is a loss."""
 
 
-def has_key(*keys: str) -> Callable[[Sequence[str], Head], bool]:
-    """A detection by the keys of a document, one of which suffices."""
-    return lambda names, _: not set(keys).isdisjoint(names)
-
-
-def lists_in(
-    *keys: str, unfold: Unfold, columns: Columns, detect: Callable[[Sequence[str], Head], bool] | None = None
-) -> Nested:
+def lists_in(*keys: str, unfold: Unfold, columns: Columns, detect: Detect | None = None) -> Nested:
     """Documents with lists of objects under these keys, by which they are known if nothing else detects them."""
-    return Nested(detect or has_key(*keys), unfold, parts=keys, columns=columns, lists=keys)
+    detect = detect or (lambda names, _: not set(keys).isdisjoint(names))
+    return Nested(detect, unfold, parts=keys, columns=columns, lists=keys)
 
 
 class Format(Struct, frozen=True, kw_only=True, dict=True):
@@ -264,10 +243,9 @@ class Format(Struct, frozen=True, kw_only=True, dict=True):
     """The issues that only the row of the format shows."""
     inspected: Columns = ()
     """Further columns that `inspect_row` reads."""
-    keeps_originals: bool = True
-    """Whether a column that contains more than its fields read is passed through as `<format>_<column>`."""
-    without_original: Columns = ()
-    """The columns without a kept original."""
+    originals: Columns | None = None
+    """The columns that are passed through as `<format>_<column>` if they contain more than is read of them, and written
+    again if that still agrees; None: all columns that are written."""
     read: Callable[[pa.RecordBatch], pa.RecordBatch] = identity
     """Reads a batch, for a format without fields."""
     nested: tuple[Nested, ...] = ()
@@ -330,7 +308,7 @@ class Format(Struct, frozen=True, kw_only=True, dict=True):
         of_fields = (
             name
             for field in self.fields
-            for name in (*(field.columns if self.keeps_originals else field.columns[:1]), field.second)
+            for name in (*(field.columns if self.originals is None else field.columns[:1]), field.second)
             if name
         )
         return tuple(dict.fromkeys((*of_fields, *self.extra_columns)))
@@ -350,9 +328,7 @@ class Format(Struct, frozen=True, kw_only=True, dict=True):
     def _originals(self) -> dict[str, str]:
         """The columns whose original is kept, and the name under which it is passed through."""
         prefix = self.name.replace("-", "_")
-        return (
-            {c: f"{prefix}_{c}" for c in self.columns if c not in self.without_original} if self.keeps_originals else {}
-        )
+        return {column: f"{prefix}_{column}" for column in (self.columns if self.originals is None else self.originals)}
 
     def origins(self, columns: Collection[str] = ()) -> dict[str, str]:
         """The canonical columns that are elsewhere in a table with these columns, and where: for messages."""
@@ -385,12 +361,12 @@ class Format(Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def _renamed(self) -> dict[str, str]:
         """The columns that become one canonical column as a whole."""
-        return {} if self.keeps_originals else {name: f.column for f in self.fields for name in f.columns}
+        return {} if self.originals is None else {name: f.column for f in self.fields for name in f.columns}
 
     def read_row(self, source: Row) -> dict[str, Any]:
         """One row of the format as a canonical row, and the originals that contain more."""
         result = self._values(source)
-        if self.keeps_originals:
+        if self._originals:
             written = self._written_of(result)
             for column, name in self._originals.items():
                 own = structured(source.get(column))
@@ -403,7 +379,6 @@ class Format(Struct, frozen=True, kw_only=True, dict=True):
         for field in self.fields:
             if result.get(field.column) is None and (value := field.value(source)) is not None:
                 result[field.column] = value
-                result |= field.original(source, value)
         self.read_rest(source, result)
         return result
 
@@ -450,13 +425,18 @@ class Format(Struct, frozen=True, kw_only=True, dict=True):
 
     def _agrees(self, source: Row, row: Row) -> bool:
         """Whether a row of the format is read as the canonical row."""
+        passed = {name: row[name] for name in self.passthrough_columns if name in row}
         try:
-            found = self._values(source)
+            found = self._values({**passed, **source})
         except (TypeError, KeyError, AttributeError, ValueError, IndexError):
             return False
-        names = {field.column for field in self.fields}.union(found) - {"inputs", "outputs", "expectations"}
+        read = {field.column for field in self.fields}.union(found, self.places)
         found, canonical = _with_messages(found), _with_messages(row)
-        return all(_stated(found.get(n)) == _stated(canonical.get(n)) for n in names)
+        return all(_stated(found.get(n)) == _stated(canonical.get(n)) for n in read - _WHOLE)
+
+
+_WHOLE = frozenset({"inputs", "outputs", "expectations"})
+"""The originals among the canonical columns."""
 
 
 def kept_of(form: Format, name: str, original: Any) -> dict[str, Any]:

@@ -61,7 +61,7 @@ def _text(value: Any) -> Any:
     return None if "parts" in content else value
 
 
-def _calls_in(contents: Any) -> list[dict[str, Any]]:
+def calls_in(contents: Any) -> list[dict[str, Any]]:
     """The function calls in a list of contents, or of events that have one."""
     calls = []
     for item in all_of(contents):
@@ -80,7 +80,7 @@ def _content(text: str, role: str = "user") -> dict[str, Any]:
 def _read_expected(value: Any) -> Any:
     content = structured(value)
     if isinstance(content, list) and any(_parts(c) for c in content):
-        return _calls_in(content)
+        return calls_in(content)
     return content
 
 
@@ -337,7 +337,7 @@ def _rows_of_turns(
             result |= {name: f"{case[name]}#{number}" for name in _IDS if case.get(name) is not None}
         result |= {"history": list(before)} if before else {}
         result |= {"instruction": instructions[0]} if len(instructions) == 1 else {}
-        result["intermediate_events"] = done if _calls_in(done) else None  # by which the rows are known
+        result["intermediate_events"] = done if calls_in(done) else None  # by which the rows are known
         result |= {"agents": data["agents"]} if data.get("agents") else {}
         yield result, findings[number - 1]
         before += [question] if isinstance(question, dict) else []
@@ -523,7 +523,7 @@ GENAI = Format(
         Field("response", "response", _text, others=("responses[0].response",)),
         Field("reference", "expected_response", _text),
         Field("context", "retrieved_context", read_context, write_context),
-        Field("intermediate_events", "predicted_trajectory", lambda v: _calls_in(v) or None, _write_events),
+        Field("intermediate_events", "predicted_trajectory", lambda v: calls_in(v) or None, _write_events),
         Field("reference_trajectory", "reference_trajectory", _read_expected),
         Field("rubric_groups", "guidelines", _read_rubrics, _write_rubrics),
         Field("session_id", "session_id", text_only),

@@ -19,7 +19,7 @@ from agent_eval_schema.decoding.columns import SHAPES
 from agent_eval_schema.formats.detection import Signs, each_with
 from agent_eval_schema.formats.format import Field, Format, Head, Nested, Row, Unfolded, Writer, identity
 from agent_eval_schema.formats.mlflow import EXPECTATIONS, TOOL_CALLS, WORDS, calls_as_ours, whole
-from agent_eval_schema.formats.shapes import after_question, as_tags, as_text, calls_in, write_calls
+from agent_eval_schema.formats.shapes import after_question, as_tags, as_text, calls_in, id_of_tags, write_calls
 from agent_eval_schema.text.jsontext import parse_leniently, structured
 
 _OUTPUTS = ("outputs", "reference_outputs")
@@ -37,16 +37,10 @@ def _read_rest(source: Row, row: dict[str, Any]) -> None:
         row["predicted_trajectory"] = _calls_in(outputs)
     outputs = outputs if reference is None else reference
     row.update(expected_of(outputs))
-    if outputs is not None and outputs_of(row) != outputs:
-        row["reference_outputs"] = outputs  # to be written under its own keys again
     if (scores := structured(source.get("scores"))) is not None:
         row["custom_expected"] = {**row.get("custom_expected", {}), "scores": scores}
     row["latency_seconds"] = source.get("execution_time")
-    tags = row.get("tags")
-    if row.get("request_id") is None and isinstance(tags, dict) and "request_id" in tags:
-        row["request_id"] = tags.pop("request_id")
-    if tags == {}:
-        del row["tags"]
+    id_of_tags(row)
 
 
 def is_result_frame(names: Sequence[str], _: Head) -> bool:
@@ -115,18 +109,11 @@ def asked_of(inputs: Any) -> Any:
 def _write_rest(row: Row, written: dict[str, Any]) -> None:
     if row.get("request") is not None:
         written["inputs"] = whole(row, "inputs")
-    outputs, own = outputs_of(row), row.get("reference_outputs")
-    if own is not None and _parsed(expected_of(own)) == _parsed(expected_of(outputs)):
-        outputs = own
-    if outputs:
+    if outputs := outputs_of(row):
         written["outputs"] = outputs
     identity = written.get("id")
     if identity is not None and not _is_uuid(identity):  # which LangSmith rejects as the ID of an example
         written["metadata"] = {**(written.get("metadata") or {}), "request_id": written.pop("id")}
-
-
-def _parsed(expected: Row) -> dict[str, Any]:
-    return {name: structured(value) for name, value in expected.items()}
 
 
 def _is_uuid(text: str) -> bool:
@@ -166,7 +153,7 @@ LANGSMITH = Format(
     fields=(
         Field("id", "request_id"),
         Field("inputs", "request", asked_of),
-        Field("metadata", "tags", as_tags, kept=True),
+        Field("metadata", "tags", as_tags),
     ),
     passthrough_columns=frozenset(
         (*_BESIDE_INPUTS, "created_at", "split", "run_id", "runs", "use_source_run_io", "use_source_run_attachments")
@@ -183,7 +170,6 @@ LANGSMITH = Format(
         **{column: f"outputs.{name}" for name, column in reversed(EXPECTATIONS.items())},
         "expected_response": "outputs",  # whatever its key is
     },
-    keeps_originals=False,
     cell_readers=WORDS,
-    writer=Writer(replaces=("reference_outputs",), marks={"metadata": {}}),
+    writer=Writer(marks={"metadata": {}}),
 )

@@ -17,7 +17,7 @@ from functools import partial
 from typing import Any, Literal, TypeGuard
 
 import pyarrow as pa
-from msgspec import Raw, Struct
+from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_eval_schema.cells.cells import Cells, read_cells, row_texts
@@ -343,55 +343,39 @@ def _response(text: str, is_json: bool, row: int, notes: Notes) -> str | None:
     return None if answer is None else encode_text(answer)
 
 
-_objects = jsontext.decoder(dict[str, Raw])
-
-
 def _expectations(cells: Cells, size: int, notes: Notes) -> dict[str, list[str | None]]:
     """Each expectation as a column of JSON texts."""
     result: dict[str, list[str | None]] = {}
     for row, text in enumerate(cells.texts):
-        if text is None or text == "null":
+        parts = None if text is None else value_of_cell(text, cells.json)
+        if parts is None:
             continue
-        parts = _parts(text, cells.json)
         if not isinstance(parts, dict):
-            message = f"expected an object with a key for each expectation, got {parts}"
+            got = describe(text if isinstance(parts, jsontext.Malformed) else parts)
+            message = f"expected an object with a key for each expectation, got {got}"
             _note(notes, row, "expectations", columns.EXPECTATIONS_SHAPE, message)
             continue
-        custom = {k: Raw(v) for k, v in parts.items() if k not in EXPECTATIONS and bytes(v) != b"null"}
+        custom = {k: v for k, v in parts.items() if k not in EXPECTATIONS and v is not None}
         for wrong, right in match_names(custom, EXPECTATIONS, cutoff=0.85).items():
             message = f"`{wrong}` is read by no metric: did you mean `{right}`?"
             _note(notes, row, "expectations", expectations.MISSPELLED_EXPECTATION, message)
         if custom:
             result.setdefault("custom_expected", [None] * size)[row] = encode_text(custom)
-        for name in [n for n in EXPECTATIONS if n in parts]:
-            value = bytes(parts[name]).decode()
-            if value == "null":
-                continue
-            if name == "expected_response" and not value.startswith('"'):
-                parsed = jsontext.parse(value)
-                message, path = f"got {describe(parsed)}; its JSON text is taken", f"expectations.{name}"
+        for name in [n for n in EXPECTATIONS if parts.get(n) is not None]:
+            value = parts[name]
+            if name == "expected_response" and not isinstance(value, str):
+                message, path = f"got {describe(value)}; its JSON text is taken", f"expectations.{name}"
                 _note(notes, row, "expectations", expectations.EXPECTED_AS_JSON, message, path)
-                value = encode_text(value if isinstance(parsed, jsontext.Malformed) else encode_text(parsed))
-            if name == "guidelines" and value.startswith("{"):
-                message, path = f"expected a list, got {describe(jsontext.parse(value))}", "expectations.guidelines"
+                value = encode_text(value)
+            elif name == "guidelines" and isinstance(value, dict):
+                message, path = f"expected a list, got {describe(value)}", "expectations.guidelines"
                 _note(notes, row, "expectations", expectations.NAMED_GUIDELINES, message, path)
-            if name == "guidelines" and value.startswith('"'):
-                value = f"[{value}]"  # mlflow takes a single one as text
-            value = encode_text(calls_as_ours(jsontext.decode(value))) if name == TOOL_CALLS else value
-            result.setdefault(EXPECTATIONS[name], [None] * size)[row] = value
+            elif name == "guidelines" and isinstance(value, str):
+                value = [value]  # mlflow takes a single one as text
+            elif name == TOOL_CALLS:
+                value = calls_as_ours(value)
+            result.setdefault(EXPECTATIONS[name], [None] * size)[row] = encode_text(value)
     return result
-
-
-def _parts(text: str, is_json: bool) -> dict[str, Raw] | str:
-    """The expectations of a cell, or a description of its value."""
-    if is_json and text.startswith('"'):
-        inner = jsontext.parse_leniently(text)
-        text = inner if isinstance(inner, str) else text
-    try:
-        return _objects(text)
-    except ValueError:
-        value = jsontext.parse(text)
-        return describe(text) if isinstance(value, jsontext.Malformed) else describe(value)
 
 
 def calls_as_ours(value: Any) -> Any:

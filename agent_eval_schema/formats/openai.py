@@ -78,9 +78,6 @@ def _holds(item: Row, name: str) -> bool:
 def _read_item(source: Row, row: dict[str, Any]) -> None:
     item = _item_of(source)
     query, truth = _keys(item)
-    plain = truth is None or (truth == "ideal" and isinstance(item[truth], str | list))
-    if source.get("item") is not None and (query != "input" or not plain):
-        row["item"] = structured(source["item"])  # to be written under its own keys again
     row.update({name: item.pop(name) for name in _OWN if _holds(item, name)})
     ideal = None if truth is None else item[truth]
     if isinstance(ideal, list) and len(ideal) > 1:  # each of several answers is accepted: they stay together, too
@@ -127,20 +124,7 @@ def _write_item(row: Row, written: dict[str, Any]) -> None:
     item.update({n: row[n] for n in _OWN if n not in taken and row.get(n) is not None})
     clash = {k: v for k, v in custom.items() if k in (*item, *_BY_MEANING) or (k in _OWN and _holds(custom, k))}
     free = {k: v for k, v in custom.items() if k not in clash}
-    item = {**item, **free, **({"custom_expected": clash} if clash else {})}
-    own, back = row.get("item"), {"item": item}
-    written["item"] = own if isinstance(own, dict) and _reads_alike({"item": own}, back) else item
-
-
-def _reads_alike(one: Row, other: Row) -> bool:
-    """Whether an item of the user has the values that we would write."""
-    read: tuple[dict[str, Any], dict[str, Any]] = ({}, {})
-    for source, result in zip((one, other), read, strict=True):
-        _read_item(source, result)
-        result.pop("item", None)
-        if isinstance(result.get("request"), str):
-            result["request"] = {"messages": chat.user_message(result["request"])}
-    return read[0] == read[1]
+    written["item"] = {**item, **free, **({"custom_expected": clash} if clash else {})}
 
 
 _OF_A_CHAT = frozenset({"messages", "ideal", "tools", "functions", "parallel_tool_calls", "metadata", "id"})
@@ -171,7 +155,6 @@ OPENAI = Format(
     ),
     read_rest=_read_item,
     write_rest=_write_item,
-    keeps_originals=False,
     extra_columns=("item", "input", "ideal", "sample"),
     places={
         "request": "item",

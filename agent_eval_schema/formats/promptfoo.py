@@ -24,9 +24,18 @@ from typing import Any
 
 from agent_eval_schema.decoding import chat
 from agent_eval_schema.formats.detection import Signs, each_with
-from agent_eval_schema.formats.format import Field, Format, Head, Nested, Row, Unfolded, Writer, lists_in
+from agent_eval_schema.formats.format import Field, Format, Nested, Row, Unfolded, Writer, lists_in
 from agent_eval_schema.formats.roles import role_of
-from agent_eval_schema.formats.shapes import all_of, as_tags, as_text, objects_of, question, read_context
+from agent_eval_schema.formats.shapes import (
+    all_of,
+    as_tags,
+    as_text,
+    has_entries,
+    id_of_tags,
+    objects_of,
+    question,
+    read_context,
+)
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules.reading import NOT_A_LIST
 from agent_eval_schema.text.jsontext import structured
@@ -150,11 +159,7 @@ def _read_rest(source: Row, row: dict[str, Any]) -> None:
         row |= {name: _rendered(row[name], variables) for name in _TEMPLATES if name in row}
         if row.get("request") is not None and len(variables) > 1:
             row["inputs"] = {k: v for k, v in variables.items() if k != _CONTEXT}
-    tags = row.get("tags")
-    if isinstance(tags, dict) and "request_id" in tags:
-        row["request_id"] = tags.pop("request_id")
-    if tags == {}:
-        del row["tags"]
+    id_of_tags(row)
 
 
 _TEMPLATES = ("expected_response", "expected_facts", "guidelines")
@@ -242,16 +247,11 @@ _TYPES = (
 _TYPED = re.compile(rf"((?:not-)?(?:{'|'.join(_TYPES)}))(?:\((\d+(?:\.\d+)?)\))?(?::(.*))?", re.DOTALL)
 
 
-def _is_configuration(names: Sequence[str], head: Head) -> bool:
-    """Whether this is a configuration, whose tests may be in other files, or a list of tests that have variables."""
-    if not _OF_CONFIGURATION.isdisjoint(names):
-        return not set(LISTS).isdisjoint(names)
-    return "tests" in names and any(isinstance(t, dict) and "vars" in t for r in head() for t in all_of(r.get("tests")))
-
-
-_OF_CONFIGURATION = frozenset({"prompts", "providers", "targets", "defaultTest"})
 LISTS = ("tests", "scenarios")
 """The keys of a configuration that hold tests."""
+
+_is_configuration = has_entries(LISTS, "vars", marks=("prompts", "providers", "targets", "defaultTest"))
+"""A configuration, whose tests may be in other files, or a list of tests that have variables."""
 
 
 def rows_of_configuration(row: Row) -> Iterator[Unfolded]:

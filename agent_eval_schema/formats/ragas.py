@@ -13,7 +13,7 @@ from typing import Any
 
 from agent_eval_schema.decoding import chat
 from agent_eval_schema.formats.detection import Signs, each_with
-from agent_eval_schema.formats.format import Field, Format, Row, Writer
+from agent_eval_schema.formats.format import Field, Format, Row
 from agent_eval_schema.formats.kept import dropped_of, inspect_kinds
 from agent_eval_schema.formats.shapes import (
     after_question,
@@ -124,9 +124,6 @@ def _loadable(messages: Iterable[Row]) -> list[Row]:
     return result
 
 
-_IDS = ("retrieved_context_ids", "reference_context_ids")
-
-
 def after_the_question(source: Row, row: dict[str, Any]) -> None:
     """The messages and calls of the agent after the last human message of a conversation."""
     messages = structured(source.get(USER_INPUT))
@@ -136,16 +133,11 @@ def after_the_question(source: Row, row: dict[str, Any]) -> None:
         row[USER_INPUT] = messages  # results of tools, and what else is in a conversation
         truth, before = row.get("reference_trajectory"), calls_in(messages[: len(messages) - len(done)])
         if isinstance(truth, list) and before:
-            row[REFERENCE_CALLS] = structured(source.get(REFERENCE_CALLS))
             row["reference_trajectory"] = _after(before, truth)
     if calls := calls_in(done):
         row["predicted_trajectory"] = calls
     if row.get("response") is None and done:
         row["response"] = chat.read_answer(done)[0]
-    for name in _IDS:
-        ids = listed(source.get(name))
-        if isinstance(ids, list) and any(isinstance(i, int) for i in ids):
-            row[name] = ids  # a doc_uri is text
     truths = listed(source.get("ground_truths"))
     if isinstance(truths, list) and truths and row.get("expected_response") is None:
         row["expected_response"] = truths[0]
@@ -164,14 +156,9 @@ _lone_arguments = lone_arguments("args", "reference_tool_calls")
 
 
 def _write_rest(row: Row, written: dict[str, Any]) -> None:
-    for name in _IDS:
-        if isinstance(own := row.get(name), list) and list(map(str, own)) == written.get(name):
-            written[name] = own
     before, expected = calls_in((row.get("request") or {}).get("messages", ())), row.get("reference_trajectory")
     if before and expected is not None:
-        own, whole = row.get(REFERENCE_CALLS), _write_calls([*before, *expected])
-        is_kept = isinstance(own, list) and _after(before, _read_calls(own)) == expected
-        written[REFERENCE_CALLS] = own if is_kept else whole
+        written[REFERENCE_CALLS] = _write_calls([*before, *expected])
     # a row with tool calls is a conversation there, which holds the calls and the answer
     question, calls = (row.get("request") or {}).get("messages", []), row.get("predicted_trajectory")
     own = _own_conversation(row)
@@ -259,7 +246,7 @@ RAGAS = Format(
     read_rest=after_the_question,
     write_rest=_write_rest,
     read_only_columns=("ground_truths",),
-    keeps_originals=False,
+    originals=("retrieved_context_ids", "reference_context_ids", REFERENCE_CALLS),  # an ID may be a number
     calls_of="conversation",
     inspect_row=inspecting(_python_lists, _lone_arguments, _inspect_kinds, _rejected_messages),
     inspected=(*_OF_ONE_TURN, *dropped_of("ragas", _SINGLE)),
@@ -267,5 +254,4 @@ RAGAS = Format(
     instead_of_response=("request", *_NEEDS),
     outputs=("response", "trace", "retrieved_context"),
     one_kind=("single_turn", _SINGLE, _SPOKEN),
-    writer=Writer(replaces=_IDS),
 )

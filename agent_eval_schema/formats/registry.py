@@ -55,15 +55,12 @@ FORMATS: tuple[Format, ...] = (
 
 def formats_of_packages() -> dict[str, Extension[Format]]:
     """The formats that other packages declare (entry point `agent_eval_schema.formats`), by name."""
-    return extensions("formats", Format, _NAMES)
+    return extensions("formats", Format, frozenset(FORMAT_NAMES))
 
 
 def all_formats() -> tuple[Format, ...]:
     """Every format of this package and of others; those of others last, so that a claim alike is ours."""
     return (*FORMATS, *(extension.value for extension in formats_of_packages().values()))
-
-
-_NAMES = frozenset(form.name for form in FORMATS)
 
 
 @lru_cache(maxsize=1)

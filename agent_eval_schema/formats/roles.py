@@ -77,11 +77,6 @@ _RULES = tuple(
 """The first one that fits counts."""
 
 
-def is_answer(name: str) -> bool:
-    """Whether a name is that of an answer without a sign whose it is: an `answer`, a `Réponse`."""
-    return role_of(name).name == "answer"
-
-
 def is_of_truth(name: str) -> bool:
     """Whether the name of a column shows that it has ground truth."""
     return not _TRUE.isdisjoint(m for key in name.split(".") for m in meanings_of(key)[0])

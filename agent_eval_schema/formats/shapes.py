@@ -1,7 +1,7 @@
 """Shapes of values that several formats share: questions, texts, tags, tool calls, lists of objects."""
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any
 
@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from agent_eval_schema.decoding import chat
 from agent_eval_schema.decoding.requests import is_request
-from agent_eval_schema.formats.format import Head, Row
+from agent_eval_schema.formats.format import Detect, Head, Row
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rule import Rule
 from agent_eval_schema.rules.reading import NOT_A_LIST, NOT_A_ROW
@@ -116,6 +116,15 @@ def as_tags(metadata: Any) -> Any:
     return {k: as_text(v) for k, v in parsed.items() if v is not None}
 
 
+def id_of_tags(row: dict[str, Any]) -> None:
+    """Move the ID of a row out of its tags, where it is written for a platform that has no other place for it."""
+    tags = row.get("tags")
+    if isinstance(tags, dict) and "request_id" in tags and row.get("request_id") in (None, tags["request_id"]):
+        row["request_id"] = tags.pop("request_id")
+    if tags == {}:
+        del row["tags"]
+
+
 LABELS = "tags"
 """The tag that holds the labels of an example, which are a list beside its metadata there."""
 
@@ -182,6 +191,19 @@ def all_of(values: Any) -> Sequence[Any]:
 def entries_in(head: Head, *keys: str) -> list[Row]:
     """The objects in the lists under these keys of the first rows."""
     return [e for row in head() for key in keys for e in all_of(row.get(key)) if isinstance(e, dict)]
+
+
+def has_entries(keys: Sequence[str], *having: str, marks: Collection[str] = (), empty: bool = False) -> Detect:
+    """A detection by the objects in the lists under these keys, one of which has one of the keys `having`; of a
+    document with a key of the `marks` its columns suffice, and if `empty` is true a list without objects does, too."""
+
+    def detect(names: Sequence[str], head: Head) -> bool:
+        if set(keys).isdisjoint(names) or not set(marks).isdisjoint(names):
+            return not set(keys).isdisjoint(names)
+        entries = entries_in(head, *keys)
+        return any(not entry.keys().isdisjoint(having) for entry in entries) or (empty and not entries)
+
+    return detect
 
 
 def with_camel(*names: str) -> tuple[str, ...]:

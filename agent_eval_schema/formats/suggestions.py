@@ -15,7 +15,7 @@ from typing import Any
 from msgspec import Struct
 
 from agent_eval_schema.errors import EvalSetError
-from agent_eval_schema.formats.roles import NO_ROLE, TRUTHS, is_answer, is_of_truth, meanings_of, role_of, words_of
+from agent_eval_schema.formats.roles import NO_ROLE, TRUTHS, is_of_truth, meanings_of, role_of, words_of
 from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.text.describe import names as listed
 from agent_eval_schema.text.jsontext import structured
@@ -49,11 +49,6 @@ class _Place(Struct, frozen=True):
         return bool(self.values) and all(isinstance(v, kind) and not isinstance(v, bool) for v in self.values)
 
     @property
-    def doubt(self) -> int:
-        """How much the name leaves open: of two places for one column, that of less doubt is meant."""
-        return _doubt(self.path)
-
-    @property
     def kind(self) -> str:
         """What the values are, in words."""
         kinds = ((str, "text"), (bool, "true or false"), ((int, float), "number"), (list, "list"), (dict, "object"))
@@ -83,6 +78,7 @@ _DOCUMENTS = re.compile(r"[^\s;,]+[./][^\s;,]+(?:[;,]\s*[^\s;,]+[./][^\s;,]+)*")
 
 
 def _doubt(path: str) -> int:
+    """How much a name leaves open: of two places for one column, that of less doubt is meant."""
     role = role_of(path)
     return 2 * (not role.sure) + (role.name == "task")
 
@@ -126,7 +122,7 @@ def suggested_columns(
     free = [name for name in COLUMNS if name not in names and name not in present]
     found: dict[str, dict[str, str]] = {}
     inner = [key for place in places for key in _keys(place)] if whole else []
-    by_role = sorted([*places, *inner], key=lambda place: place.doubt)
+    by_role = sorted([*places, *inner], key=lambda place: _doubt(place.path))
     roles = Counter([role_of(place.path).column for place in by_role])
     for place in by_role:
         column = _column_for(place, free, roles)
@@ -277,7 +273,7 @@ def ambiguities(names: Sequence[str]) -> Iterator[Ambiguity]:
     """What the names of columns leave open: two columns for one, or an `answer` without a sign whose it is."""
     roles = {name: role_of(name) for name in names if name not in COLUMNS}
     by_name = {name: role.column for name, role in roles.items() if role.sure and role.name != "SQL"}
-    answers = [name for name in by_name if is_answer(name)]
+    answers = [name for name in by_name if roles[name].name == "answer"]
     for target in ("request", "response", "expected_response"):
         alike = [name for name, column in by_name.items() if column == target and name not in answers]
         alike = [name for name in alike if _doubt(name) == min(map(_doubt, alike))]

@@ -79,7 +79,7 @@ VERTEX = Format(
         Field("latency_in_seconds", "latency_seconds"),
         Field("failure", "failure", lambda v: _FLAGS.get(str(v), v), int),
     ),
-    keeps_originals=False,
+    originals=(),
     inspect_row=_inspect_inputs,
     # metrics that are computed of trajectories, or of a response and a reference, need no prompt
     instead_of_request=("predicted_trajectory", "reference_trajectory", "expected_response"),

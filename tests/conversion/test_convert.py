@@ -162,7 +162,7 @@ def test_deepeval_test_cases_are_read_and_what_has_no_column_is_told() -> None:
 def test_items_of_openai_evals_are_read_by_the_usual_names(row: Row) -> None:
     assert validate_eval_set([row]).format == "openai"
     (found,) = rows_of([row])
-    found.pop("item", None)  # kept, for its own keys to be written again
+    found.pop("openai_item", None)  # kept, for its own keys to be written again
     assert found == {
         "request": {"messages": [USER]},
         "expected_response": "12 days.",

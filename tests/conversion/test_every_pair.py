@@ -176,7 +176,7 @@ def is_named(path: list[str | int], losses: set[str], format: str) -> bool:
     return any(NEW_KEY not in path or NEW_KEY in loss or len(steps[loss]) < len(path) for loss in found)
 
 
-TABLE_NAMES = {form.name for form in ALL_FORMATS if form.fields and form.keeps_originals}
+TABLE_NAMES = {form.name for form in ALL_FORMATS if form.fields and form.originals is None}
 
 
 @pytest.mark.property

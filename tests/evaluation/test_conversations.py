@@ -352,7 +352,7 @@ def test_the_calls_that_ragas_expects_are_those_of_the_whole_conversation(turns:
     """Ragas compares them with the calls of all messages."""
     (given,) = ragas(turns)
     there = convert_eval_set([given], "databricks").data
-    plain = there.drop(columns=["user_input", "reference_tool_calls"])
+    plain = there.drop(columns=["user_input"])
     for rows in (there, plain):
         (back,) = convert_eval_set(rows, "ragas", format="databricks").data.to_dict("records")
         assert back["reference_tool_calls"] == given["reference_tool_calls"]

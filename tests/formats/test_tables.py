@@ -43,7 +43,7 @@ FORMAT_OF = {
     "openai": "openai",
 }
 FILES = sorted(path for path in NEIGHBORS.glob("*/*"))
-FLAT = [form for form in FORMATS if form.fields and form.keeps_originals]
+FLAT = [form for form in FORMATS if form.fields and form.originals is None]
 CONVERSATION = "a conversation is written as one row per answer, with the messages before it"
 CALL = {"tool_name": "get_weather", "tool_input": {"location": "Paris"}}
 
