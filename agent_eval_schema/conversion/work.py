@@ -384,12 +384,12 @@ class Work:
             taken = [taken_from_trace(bits) for bits in verdict(checked, "derived").to_pylist()]
             masks = verdict(checked, "presence").to_pylist()
             noted = verdict(checked, "issues").to_pylist()
+            codes = [[note["code"] for note in notes] if notes else [] for notes in noted]
             kept = []
             for i in np.flatnonzero(valid).tolist():
-                notes = noted[i] or ()
-                row = {**rows[i], POSITION: positions[i], SOURCE: sources[i], TAKEN: taken[i], PRESENCE: masks[i]}
-                kept.append({**row, REPORTED: [note["code"] for note in notes]})
-                for note in notes:
+                row = {**rows[i], POSITION: positions[i], SOURCE: sources[i], TAKEN: taken[i]}
+                kept += [{**row, PRESENCE: masks[i], REPORTED: codes[i]}]
+                for note in noted[i] or ():
                     if note["code"] == NOT_FINITE.code:
                         self.losses.add(conversion.CHANGED, row, note["column"], note["message"], note["path"])
             yield self._with_own_ids([self._with_own_calls(row) for row in kept] if of_session else kept)

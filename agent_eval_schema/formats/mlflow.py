@@ -361,7 +361,7 @@ def _expectations(cells: Cells, size: int, notes: Notes) -> dict[str, list[str |
             _note(notes, row, "expectations", expectations.MISSPELLED_EXPECTATION, message)
         if custom:
             result.setdefault("custom_expected", [None] * size)[row] = encode_text(custom)
-        for name in [n for n in EXPECTATIONS if parts.get(n) is not None]:
+        for name in [n for n in EXPECTATIONS if n in parts and parts[n] is not None]:
             value = parts[name]
             if name == "expected_response" and not isinstance(value, str):
                 message, path = f"got {describe(value)}; its JSON text is taken", f"expectations.{name}"
@@ -374,7 +374,7 @@ def _expectations(cells: Cells, size: int, notes: Notes) -> dict[str, list[str |
                 value = [value]  # mlflow takes a single one as text
             elif name == TOOL_CALLS:
                 value = calls_as_ours(value)
-            result.setdefault(EXPECTATIONS[name], [None] * size)[row] = encode_text(value)
+            result.setdefault(EXPECTATIONS[name], [None] * size)[row] = jsontext.encode(value).decode()
     return result
 
 
