@@ -24,7 +24,7 @@ OPEN = sorted(KEPT.keys() - set(CLOSED))
 def columns_of(name: str) -> list[str]:
     form = find_format(name)
     assert form.writer is not None
-    return sorted({*form.writer.columns, *form.own_columns})
+    return sorted({*form.writer.columns, *form.own_columns}.difference(form._originals.values()))  # which are ours
 
 
 def test_each_column_of_a_format_was_tried() -> None:
