@@ -315,7 +315,7 @@ class Work:
         for row in rows:
             written = self._writer.row(row)
             passed = {n: v for n, v in row.items() if n not in known and v is not None and written.get(n) != v}
-            spelled.append(in_cells({**written, **{self._name_of(name): value for name, value in passed.items()}}))
+            spelled += [in_cells({**written, **{self._name_of(name): value for name, value in passed.items()}})]
         return spelled
 
     def _inspect(self, rows: Sequence[CanonicalRow], written: Sequence[dict[str, Any]], texts: Sequence[str]) -> None:
