@@ -101,8 +101,11 @@ def _same_format() -> dict[str, list[str]]:
 
 
 def is_of_python(rows: list[Row]) -> bool:
-    """Whether no file can hold the rows: they have a mark, or half of a character."""
-    text = json.dumps(rows, ensure_ascii=False)
+    """Whether no file can hold the rows: they have a mark, half of a character, or a number that is not finite."""
+    try:
+        text = json.dumps(rows, ensure_ascii=False, allow_nan=False)
+    except ValueError:
+        return True
     return MARK in text or re.search("[\ud800-\udfff]", text) is not None
 
 

@@ -41,6 +41,7 @@ def test_a_case_is_the_same_each_time() -> None:
     assert marked
     assert all(given.is_python for given in marked)
     assert in_python([{"a": {MARK: "tuple"}}]) == [{"a": (1, "a")}]
+    assert is_of_python([{"a": float("inf")}])
 
 
 def test_a_defect_is_found_and_made_smaller(monkeypatch: pytest.MonkeyPatch) -> None:
