@@ -34,6 +34,8 @@ settings.load_profile("untimed")
 
 # What a profile estimates does not depend on what tiktoken has fetched on this machine: it has no cache.
 os.environ["TIKTOKEN_CACHE_DIR"] = ""
+# MLflow fetches the prices of models from the network, and waits for a server that does not answer.
+os.environ["MLFLOW_MODEL_CATALOG_URI"] = ""
 
 Row = dict[str, Any]
 

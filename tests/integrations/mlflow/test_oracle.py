@@ -54,9 +54,7 @@ TRUTH = {"expected_response": "12 days"}
 def mlflow(tmp_path_factory: pytest.TempPathFactory, no_runs: Path) -> Iterator[Any]:
     """The real MLflow on a new store, with the stub in the place of the client of judges."""
     folder = tmp_path_factory.mktemp("oracle")
-    with mlflow_store(
-        folder, no_runs, "oracle", MLFLOW_GENAI_EVAL_MAX_WORKERS="4", OPENAI_API_KEY="none", MLFLOW_MODEL_CATALOG_URI=""
-    ) as found:
+    with mlflow_store(folder, no_runs, "oracle", MLFLOW_GENAI_EVAL_MAX_WORKERS="4", OPENAI_API_KEY="none") as found:
         if tuple(map(int, found.__version__.split(".")[:2])) < (3, 17):
             pytest.skip("the coverage is that of the newest MLflow")
         from mlflow.entities import Feedback

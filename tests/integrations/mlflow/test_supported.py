@@ -80,7 +80,6 @@ def judge(store: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Judge]:
     monkeypatch.delenv("OPENAI_API_BASE", raising=False)
     monkeypatch.setenv("OPENAI_BASE_URL", f"http://127.0.0.1:{server.server_port}/v1")
     monkeypatch.setenv("OPENAI_API_KEY", "a key")
-    monkeypatch.setenv("MLFLOW_MODEL_CATALOG_URI", "")  # else mlflow fetches a list of prices
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     yield found
     server.shutdown()
