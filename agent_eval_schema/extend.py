@@ -42,35 +42,4 @@ from agent_eval_schema.schema import ToolCall as ToolCall
 from agent_eval_schema.text.describe import describe as describe
 from agent_eval_schema.text.jsontext import structured as structured
 
-__all__ = [
-    "Document",
-    "Field",
-    "Format",
-    "MetricInfo",
-    "Nested",
-    "RowMetric",
-    "RowRule",
-    "Rule",
-    "Severity",
-    "Signs",
-    "ToolCall",
-    "Writer",
-    "Written",
-    "as_tags",
-    "as_text",
-    "describe",
-    "each_with",
-    "lists_in",
-    "question",
-    "question_or_messages",
-    "read_calls",
-    "read_context",
-    "read_statements",
-    "read_texts",
-    "save_json",
-    "save_lines",
-    "structured",
-    "write_calls",
-    "write_statements",
-    "write_texts",
-]
+__all__ = [name for name in dir() if not name.startswith("_")]

@@ -11,34 +11,6 @@ Examples
 ['document_recall', 'trajectory_recall']
 """
 
-from typing import TYPE_CHECKING
-
 from agent_eval_schema.runtime.lazy import load_on_use
 
-if TYPE_CHECKING:
-    from agent_eval_schema.integrations.mlflow.scorers import *  # noqa: F403
-else:
-    _NAMES = (
-        "DocumentRecall",
-        "DocumentPrecision",
-        "TrajectoryExactMatch",
-        "TrajectoryInOrderMatch",
-        "TrajectoryAnyOrderMatch",
-        "TrajectoryPrecision",
-        "TrajectoryRecall",
-        "TrajectoryF1",
-        "TrajectorySingleToolUse",
-        "ToolInvocation",
-        "ToolOrderedInvocation",
-        "ParameterCorrectness",
-        "ToolCallsPass",
-        "InputTokenCount",
-        "OutputTokenCount",
-        "TotalTokenCount",
-        "LatencySeconds",
-        "RunFailure",
-        "SCORERS",
-        "RowScorer",
-    )
-
-    __getattr__, __dir__, __all__ = load_on_use(__name__, dict.fromkeys(_NAMES, "integrations.mlflow.scorers"))
+__getattr__, __dir__, __all__ = load_on_use(__name__)

@@ -1,9 +1,10 @@
 """Public names that are loaded on first use (PEP 562), so importing the package costs next to nothing.
 
-A module with such names lists each of them twice: in a table, with the module that defines it, and as an import under
-TYPE_CHECKING (`as` itself, which exports it), for type checkers and editors.
+A module with such names has a stub (`.pyi`) beside it, which imports each of them (`as` itself, which exports it): type
+checkers and editors read it, and so does `load_on_use`.
 """
 
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
@@ -58,13 +59,21 @@ def _accepts(function: FunctionType, name: str) -> bool:
     return name in code.co_varnames[: code.co_argcount] or bool(code.co_flags & CO_VARKEYWORDS)
 
 
+def _homes(module: str) -> dict[str, str]:
+    """The public names in the stub of a module, each with the module that defines it."""
+    spec: Any = sys.modules[module].__spec__
+    stub = spec.loader.get_data(f"{os.path.splitext(spec.origin)[0]}.pyi").decode()  # it may be in a zip file
+    imports = (line.split() for line in stub.splitlines() if line.startswith("from "))
+    return {name: home for _, home, _, name, *_ in imports if not name.startswith("_")}
+
+
 def load_on_use(
-    module: str, homes: Mapping[str, str], guesses: Mapping[str, str] = MappingProxyType({})
+    module: str, guesses: Mapping[str, str] = MappingProxyType({})
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """Return the `__getattr__`, `__dir__` and `__all__` of the module of that name. `homes` has each public name, in
-    the order of a reader's interest, and the module that defines it, such as `"diff.diff"`; a module has its own name.
+    """Return the `__getattr__`, `__dir__` and `__all__` of the module of that name, in the order of its stub.
     `guesses` are names that people try, with what does it here.
     """
+    homes = _homes(module)
 
     def load(name: str) -> Any:
         if name not in homes:
@@ -74,8 +83,10 @@ def load_on_use(
             why = f"; did you mean {close[0]!r}?" if close and not name.startswith("_") else ""
             why = f"; use `{guesses[name]}`" if name in guesses else why
             raise AttributeError(f"module {module!r} has no attribute {name!r}{why}")
-        home = import_module(f"{_PACKAGE}.{homes[name]}")
-        value = home if homes[name] == name else getattr(home, name)
+        if homes[name] == _PACKAGE:  # which imports it from here
+            return import_module(f"{_PACKAGE}.{name}")
+        home = import_module(homes[name])
+        value = getattr(home, name)
         if isinstance(value, FunctionType):
             value = _answering(value)
             setattr(home, name, value)

@@ -5,10 +5,13 @@ import copy
 import inspect
 import pickle
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
+from zipfile import ZipFile
 
 import pytest
 
@@ -16,17 +19,30 @@ import agent_eval_schema
 from agent_eval_schema import ces, scorers
 
 
-@pytest.mark.parametrize("module", [agent_eval_schema, ces], ids=lambda m: m.__name__)
+@pytest.mark.parametrize("module", [agent_eval_schema, ces, scorers], ids=lambda m: m.__name__)
 def test_type_checkers_see_what_is_loaded_on_use(module: ModuleType) -> None:
-    tree = ast.parse(Path(str(module.__file__)).read_text())
-    (block,) = (node for node in tree.body if isinstance(node, ast.If))
-    seen = {
-        a.name: i.module for i in block.body if isinstance(i, ast.ImportFrom) for a in i.names if a.name == a.asname
-    }
-    assert sorted(seen) == sorted(module.__all__)
+    tree = ast.parse(Path(str(module.__file__)).with_suffix(".pyi").read_text("utf-8"))
+    seen = {a.name: i.module for i in tree.body if isinstance(i, ast.ImportFrom) for a in i.names if a.name == a.asname}
+    assert list(seen) == [*(["__version__"] if module is agent_eval_schema else []), *module.__all__]
+    if module is scorers:
+        pytest.importorskip("mlflow", minversion="3.3")
     for name, home in seen.items():
         found = getattr(module, name)
         assert found is (getattr(import_module(str(home)), name)), name
+
+
+def test_the_names_are_found_in_a_zip_file(tmp_path: Path) -> None:
+    """As Python applications are packed (PEP 441): the stub is read from where the module is."""
+    archive, package = tmp_path / "app.zip", Path(str(agent_eval_schema.__file__)).parent
+    parts = ("__init__.py", "__init__.pyi", "rule.py", *(f"runtime/{n}.py" for n in ("__init__", "lazy", "version")))
+    with ZipFile(archive, "w") as file:
+        for part in parts:
+            file.write(package / part, f"agent_eval_schema/{part}")
+    code = (
+        f"import sys; sys.path.insert(0, {str(archive)!r}); import agent_eval_schema as a; print(a.Severity('error'))"
+    )
+    found = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True)
+    assert (found.stdout, found.stderr) == ("error\n", "")
 
 
 @pytest.mark.parametrize("module", [agent_eval_schema, ces, scorers], ids=lambda m: m.__name__)

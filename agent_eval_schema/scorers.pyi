@@ -1,0 +1,21 @@
+# ruff: noqa: I001 - in the order of a reader's interest, which is that of `__all__` (runtime/lazy.py)
+from agent_eval_schema.integrations.mlflow.scorers import DocumentRecall as DocumentRecall
+from agent_eval_schema.integrations.mlflow.scorers import DocumentPrecision as DocumentPrecision
+from agent_eval_schema.integrations.mlflow.scorers import TrajectoryExactMatch as TrajectoryExactMatch
+from agent_eval_schema.integrations.mlflow.scorers import TrajectoryInOrderMatch as TrajectoryInOrderMatch
+from agent_eval_schema.integrations.mlflow.scorers import TrajectoryAnyOrderMatch as TrajectoryAnyOrderMatch
+from agent_eval_schema.integrations.mlflow.scorers import TrajectoryPrecision as TrajectoryPrecision
+from agent_eval_schema.integrations.mlflow.scorers import TrajectoryRecall as TrajectoryRecall
+from agent_eval_schema.integrations.mlflow.scorers import TrajectoryF1 as TrajectoryF1
+from agent_eval_schema.integrations.mlflow.scorers import TrajectorySingleToolUse as TrajectorySingleToolUse
+from agent_eval_schema.integrations.mlflow.scorers import ToolInvocation as ToolInvocation
+from agent_eval_schema.integrations.mlflow.scorers import ToolOrderedInvocation as ToolOrderedInvocation
+from agent_eval_schema.integrations.mlflow.scorers import ParameterCorrectness as ParameterCorrectness
+from agent_eval_schema.integrations.mlflow.scorers import ToolCallsPass as ToolCallsPass
+from agent_eval_schema.integrations.mlflow.scorers import InputTokenCount as InputTokenCount
+from agent_eval_schema.integrations.mlflow.scorers import OutputTokenCount as OutputTokenCount
+from agent_eval_schema.integrations.mlflow.scorers import TotalTokenCount as TotalTokenCount
+from agent_eval_schema.integrations.mlflow.scorers import LatencySeconds as LatencySeconds
+from agent_eval_schema.integrations.mlflow.scorers import RunFailure as RunFailure
+from agent_eval_schema.integrations.mlflow.scorers import SCORERS as SCORERS
+from agent_eval_schema.integrations.mlflow.scorers import RowScorer as RowScorer
