@@ -83,7 +83,11 @@ class Cell(Struct, frozen=True):
     data: Mapping[str, Any] = {}
 
 
-class Line(Struct, frozen=True):
+class Block(Struct, frozen=True):
+    """A part of what a result shows."""
+
+
+class Line(Block, frozen=True):
     """A paragraph."""
 
     words: Words
@@ -91,13 +95,13 @@ class Line(Struct, frozen=True):
     indent: int = 0
 
 
-class Heading(Struct, frozen=True):
+class Heading(Block, frozen=True):
     """A title inside of a section."""
 
     title: str
 
 
-class Terms(Struct, frozen=True):
+class Terms(Block, frozen=True):
     """Facts: a term and its text per line."""
 
     pairs: Sequence[tuple[str, str]]
@@ -112,7 +116,7 @@ class Column(NamedTuple):
     is_for_pages: bool = False
 
 
-class Table(Struct, frozen=True):
+class Table(Block, frozen=True):
     """A table whose first column names the row.
 
     The name of a column of numbers begins with `#`, that of a column for pages alone with `%`; one without a name
@@ -164,7 +168,7 @@ class Detail(NamedTuple):
     before: str | None = "  "
 
 
-class Examples(Struct, frozen=True):
+class Examples(Block, frozen=True):
     """Few of `total` rows, without empty columns. `signs`: the signs' heading; a text shows `in_text` rows per sign."""
 
     columns: Sequence[Detail]
@@ -191,7 +195,7 @@ def edit_words(edits: Sequence[Edit], more: int) -> Iterator[tuple[str, Words]]:
         yield edit.path, (*words, rest) if more and i == len(edits) else words
 
 
-class Changes(Struct, frozen=True):
+class Changes(Block, frozen=True):
     """The cells of a field that changed, in few of `total` rows."""
 
     field: str
@@ -199,7 +203,7 @@ class Changes(Struct, frozen=True):
     total: int
 
 
-class Group(Struct, frozen=True):
+class Group(Block, frozen=True):
     """Blocks below a head, which a page opens and closes; in a text they are indented. `id` is its address on a page,
     `data` is for the script of a page."""
 
@@ -212,7 +216,7 @@ class Group(Struct, frozen=True):
     data: Mapping[str, Any] = {}
 
 
-class Issues(Struct, frozen=True):
+class Issues(Block, frozen=True):
     """Groups of issues, which a page filters by `severity` and `fixable` of their data, searches and sorts; a notebook
     folds all but `at_once`. `filters`: the severities with their titles."""
 
@@ -235,7 +239,7 @@ class FoundIssue(NamedTuple):
     opens: bool = False
 
 
-class Found(Struct, frozen=True):
+class Found(Block, frozen=True):
     """The first of `total` issues of a kind. A page does not repeat the `hint`, a text that of the issue before."""
 
     issues: Sequence[FoundIssue]
@@ -250,7 +254,7 @@ def issue_words(path: str, message: str, hint: str, shared: str) -> Words:
     return (*before, Part(message, "message"), *after)
 
 
-class Download(Struct, frozen=True):
+class Download(Block, frozen=True):
     """A file in a page, which a browser saves."""
 
     title: str
@@ -259,7 +263,7 @@ class Download(Struct, frozen=True):
     note: str = ""
 
 
-class Several(Struct, frozen=True):
+class Several(Block, frozen=True):
     """The first of `total` blocks of a kind: a text shows `in_text`, a notebook `at_once`; `noun` names the rest."""
 
     blocks: Sequence[Block]
@@ -269,21 +273,21 @@ class Several(Struct, frozen=True):
     at_once: int | None = None
 
 
-class Only(Struct, frozen=True):
+class Only(Block, frozen=True):
     """Blocks for one form."""
 
     form: Form
     blocks: Sequence[Block]
 
 
-class Fold(Struct, frozen=True):
+class Fold(Block, frozen=True):
     """Blocks that a notebook folds under a title."""
 
     title: str
     blocks: Sequence[Block]
 
 
-class Section(Struct, frozen=True):
+class Section(Block, frozen=True):
     """A part of a page, with an entry in its navigation; in a text it begins with `text_title` (None: the title)."""
 
     id: str
@@ -296,19 +300,19 @@ class Section(Struct, frozen=True):
     meter: Meter | None = None
 
 
-class Funnel(Struct, frozen=True):
+class Funnel(Block, frozen=True):
     """Levels from the widest to the narrowest: the words before it, the width (percent), the number, the name."""
 
     levels: Sequence[tuple[str, float, str, str]]
 
 
-class Histograms(Struct, frozen=True):
+class Histograms(Block, frozen=True):
     """Distributions, as page.plot returns them."""
 
     plots: Sequence[Mapping[str, Any]]
 
 
-class Curve(Struct, frozen=True):
+class Curve(Block, frozen=True):
     """A line with a point on it, and the positions and the words on its axes."""
 
     title: str
@@ -344,13 +348,13 @@ class Trend(Struct, frozen=True):
         yield from ((before, after, mood) for (before, _), (after, mood) in pairwise(there))
 
 
-class Trends(Struct, frozen=True):
+class Trends(Block, frozen=True):
     """Pictures beside each other, one per number."""
 
     trends: Sequence[Trend]
 
 
-class OpenRows(Struct, frozen=True):
+class OpenRows(Block, frozen=True):
     """The first of `total` rows in the order that `about` says, each with its cells in `columns`; a page searches and
     sorts them, and opens the first if it `opens`. `more` says how to see the others. `heads`: the names of columns,
     `edits`: the title of what changed in a row, `noun`: what is counted, if a row may be there several times, `still`:
@@ -365,29 +369,6 @@ class OpenRows(Struct, frozen=True):
     edits: str = "Changes"
     noun: str = "rows"
     still: bool = True
-
-
-Block = (
-    Section
-    | Line
-    | Heading
-    | Terms
-    | Table
-    | Examples
-    | Changes
-    | Group
-    | Issues
-    | Found
-    | Download
-    | Several
-    | Only
-    | Fold
-    | Funnel
-    | Histograms
-    | Curve
-    | Trends
-    | OpenRows
-)
 
 
 def blocks_in(blocks: Iterable[Block], form: Form) -> Iterator[Block]:

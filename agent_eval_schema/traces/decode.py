@@ -11,8 +11,6 @@ that may never be needed stay `Raw`. A trace that does not fit is decoded generi
 cannot be read is omitted and reported. mlflow's own reader rejects a whole trace for one unknown key; we must not.
 """
 
-from contextlib import suppress
-from math import isfinite
 from typing import Any
 
 import msgspec
@@ -27,6 +25,7 @@ from agent_eval_schema.text.describe import describe
 from agent_eval_schema.text.moments import micros_since_epoch, read_iso
 from agent_eval_schema.text.privacy import error_text
 from agent_eval_schema.text.visible import visible
+from agent_eval_schema.traces.otel.spans import fitting_parts
 from agent_eval_schema.traces.otel.trace import complete, decode_otel, may_be_completed
 from agent_eval_schema.traces.spans import NOTHING, Attributes, Info, Span, Trace
 
@@ -116,7 +115,7 @@ def _read_attributes(value: Attributes | str | None, i: int, notes: list[Finding
     if not isinstance(values, dict):
         notes.append(Finding(rules.ODD_TRACE, f"expected an object, got {describe(values)}", path=path))
         return Attributes()
-    return _attributes(jsontext.encode(_mend_struct(values, Attributes, path, notes)))
+    return _attributes(jsontext.encode(fitting_parts(values, Attributes, path, notes)))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -153,7 +152,7 @@ def _mend_parts(value: dict[str, Any], notes: list[Finding]) -> None:
         if value.get(key) is not None and not isinstance(value[key], kind):
             notes.append(Finding(rules.ODD_TRACE, f"omitted: got {describe(value.pop(key))}", path=key))
     if value.get("info") is not None:
-        value["info"] = _mend_struct(value["info"], Info, "info", notes)
+        value["info"] = fitting_parts(value["info"], Info, "info", notes)
     for home, path in ((value, "spans"), (value.get("data") or {}, "data.spans")):
         if home.get("spans") is not None and not isinstance(home["spans"], list):
             notes.append(Finding(rules.ODD_TRACE, f"expected a list, got {describe(home.pop('spans'))}", path=path))
@@ -166,23 +165,8 @@ def _mend_parts(value: dict[str, Any], notes: list[Finding]) -> None:
                 notes.append(Finding(rules.ODD_TRACE, f"expected a span (an object), got {describe(span)}", path=place))
                 continue
             if isinstance(span.get("attributes"), dict):
-                span["attributes"] = _mend_struct(span["attributes"], Attributes, f"{place}.attributes", notes)
-            home["spans"].append(_mend_struct(span, Span, place, notes))
-
-
-def _mend_struct(value: dict[str, Any], expected: type[Struct], path: str, notes: list[Finding]) -> dict[str, Any]:
-    """The object without the keys whose values do not fit; floats that are whole are let through as such."""
-    kept = {}
-    for key, entry in value.items():
-        for fitting in (entry, int(entry)) if isinstance(entry, float) and isfinite(entry) else (entry,):
-            with suppress(msgspec.MsgspecError):
-                msgspec.json.decode(jsontext.encode({key: fitting}), type=expected)
-                kept[key] = fitting
-                break
-        else:
-            if entry is not None:
-                notes.append(Finding(rules.ODD_TRACE, f"omitted: got {describe(entry)}", path=f"{path}.{key}"))
-    return kept
+                span["attributes"] = fitting_parts(span["attributes"], Attributes, f"{place}.attributes", notes)
+            home["spans"].append(fitting_parts(span, Span, place, notes))
 
 
 # ---------------------------------------------------------------------------------------------------------------------

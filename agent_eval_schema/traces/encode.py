@@ -17,6 +17,7 @@ from binascii import b2a_base64
 from contextlib import suppress
 from datetime import datetime, timezone
 from functools import lru_cache
+from graphlib import TopologicalSorter
 from typing import Any
 
 from msgspec import MsgspecError, Raw, Struct
@@ -30,10 +31,10 @@ from agent_eval_schema.traces.mlflow_readable import are_documents, are_events, 
 from agent_eval_schema.traces.spans import (
     ATTRIBUTE_KEYS,
     FAILED_CODES,
-    METADATA_KEYS,
     NOTHING,
     Attributes,
     AttributesById,
+    Metadata,
     Span,
     Trace,
     grounded,
@@ -223,7 +224,7 @@ def _as_retrieved(uri: str | None, content: str | None) -> dict[str, Any]:
     return {"page_content": content or "", "metadata": {"doc_uri": uri}}
 
 
-_SESSION, _TOKENS = METADATA_KEYS["session"], METADATA_KEYS["token_usage"]
+_TOKENS, _SESSION, _ = Metadata.__struct_encode_fields__
 
 
 def _strings(value: Any) -> dict[str, str]:
@@ -301,9 +302,14 @@ def _trace(
         }
         for span, short in zip(spans, written, strict=True)
     ]
-    if not is_flat:
-        depths = _depths(above)
-        drawn.sort(key=lambda span: depths[span["span_id"]])  # a store loses a trace with a span before its parent
+    if not is_flat:  # a store loses a trace with a span before its parent
+        depths: dict[str, int] = {}
+        sorter = TopologicalSorter({span: [parent] for span, parent in above.items() if parent})
+        sorter.prepare()
+        while ready := sorter.get_ready():
+            depths |= dict.fromkeys(ready, len(depths))
+            sorter.done(*ready)
+        drawn.sort(key=lambda span: depths[span["span_id"]])
     return jsontext.encode_text({"info": info, "data": {"spans": drawn}})
 
 
@@ -318,19 +324,6 @@ def _span_id(number: int, identity: str) -> str:
     """Eight bytes that are the span's own, in base64, as OpenTelemetry has them; those of rows are the same ones."""
     digest = hashlib.sha256(f"{number} {identity}".encode("utf-8", "replace")).digest()
     return b2a_base64(digest[:8], newline=False).decode()
-
-
-def _depths(above: dict[str, str | None]) -> dict[str | None, int]:
-    found: dict[str | None, int] = {None: -1}
-    for span in above:
-        path: list[str] = []
-        at: str | None = span
-        while at is not None and at not in found:
-            path.append(at)
-            at = above[at]
-        for step in reversed(path):
-            found[step] = found[above[step]] + 1
-    return found
 
 
 def _span(span: _Drawn, own: dict[str, str], duration: int) -> dict[str, Any]:

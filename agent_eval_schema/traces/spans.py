@@ -13,48 +13,29 @@ from agent_eval_schema.issues import Finding
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.depth import is_too_deep
 
-ATTRIBUTE_KEYS = {
-    "type": "mlflow.spanType",
-    "inputs": "mlflow.spanInputs",
-    "outputs": "mlflow.spanOutputs",
-    "function_name": "mlflow.spanFunctionName",
-    "token_usage": "mlflow.chat.tokenUsage",
-    "tool_name": "gen_ai.tool.name",
-    "tools": "mlflow.chat.tools",
-}
-KIND_KEYS = {
-    "genai_kind": "gen_ai.operation.name",
-    "openinference_kind": "openinference.span.kind",
-    "traceloop_kind": "traceloop.span.kind",
-    "vercel_kind": "ai.operationId",
-    "langfuse_kind": "langfuse.observation.type",
-}
-"""By which MLflow knows the type of a span that it gets by OTLP: it keeps them beside its own."""
-METADATA_KEYS = {
-    "token_usage": "mlflow.trace.tokenUsage",
-    "session": "mlflow.trace.session",
-    "is_truncated": "is_truncated",
-}
-
 NOTHING = Raw()
 """What an attribute that is not there holds."""
 
 
-class Attributes(Struct, rename=ATTRIBUTE_KEYS | KIND_KEYS, gc=False):
-    """The span attributes that something is derived from; each value is JSON text (or, tolerated, a value)."""
+class Attributes(Struct, gc=False):
+    """The span attributes that something is derived from; each value is JSON text (or, tolerated, a value). By the
+    kinds, MLflow knows the type of a span that it gets by OTLP: it keeps them beside its own."""
 
-    type: str | None = None
-    inputs: Raw = NOTHING
-    outputs: Raw = NOTHING
-    function_name: Raw = NOTHING
-    token_usage: Raw = NOTHING
-    tool_name: Raw = NOTHING
-    tools: Raw = NOTHING
-    genai_kind: Raw = NOTHING
-    openinference_kind: Raw = NOTHING
-    traceloop_kind: Raw = NOTHING
-    vercel_kind: Raw = NOTHING
-    langfuse_kind: Raw = NOTHING
+    type: str | None = field(default=None, name="mlflow.spanType")
+    inputs: Raw = field(default=NOTHING, name="mlflow.spanInputs")
+    outputs: Raw = field(default=NOTHING, name="mlflow.spanOutputs")
+    function_name: Raw = field(default=NOTHING, name="mlflow.spanFunctionName")
+    token_usage: Raw = field(default=NOTHING, name="mlflow.chat.tokenUsage")
+    tool_name: Raw = field(default=NOTHING, name="gen_ai.tool.name")
+    tools: Raw = field(default=NOTHING, name="mlflow.chat.tools")
+    genai_kind: Raw = field(default=NOTHING, name="gen_ai.operation.name")
+    openinference_kind: Raw = field(default=NOTHING, name="openinference.span.kind")
+    traceloop_kind: Raw = field(default=NOTHING, name="traceloop.span.kind")
+    vercel_kind: Raw = field(default=NOTHING, name="ai.operationId")
+    langfuse_kind: Raw = field(default=NOTHING, name="langfuse.observation.type")
+
+
+ATTRIBUTE_KEYS = dict(zip(Attributes.__struct_fields__, Attributes.__struct_encode_fields__, strict=True))
 
 
 class AttributesById(Attributes, gc=False):
@@ -147,9 +128,9 @@ class Span(Struct, eq=False, gc=False):
 FAILED_CODES = frozenset(["ERROR", "STATUS_CODE_ERROR", 2])
 
 
-class Metadata(Struct, rename=METADATA_KEYS, gc=False):
-    token_usage: Raw = NOTHING
-    session: Raw = NOTHING
+class Metadata(Struct, gc=False):
+    token_usage: Raw = field(default=NOTHING, name="mlflow.trace.tokenUsage")
+    session: Raw = field(default=NOTHING, name="mlflow.trace.session")
     is_truncated: Raw = NOTHING
 
 

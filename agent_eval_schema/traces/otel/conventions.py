@@ -2,7 +2,7 @@
 
 A span is read by the attributes that it has, never by its scope or its file: one trace often has spans of several
 conventions, and one span attributes of two. Of several attributes that hold the same, the first one with a value
-counts, in the order of the table. `Key("gen_ai.prompt.N")` is a list that is flattened into one attribute per leaf.
+counts, in the order of the table. `gen_ai.prompt.N` is a list that is flattened into one attribute per leaf.
 """
 
 from __future__ import annotations
@@ -17,15 +17,6 @@ from agent_eval_schema.text import jsontext
 from agent_eval_schema.traces.otel.values import unwrapped_input, unwrapped_output
 
 Read = Callable[[Any], Any]
-
-
-class Key(Struct, frozen=True):
-    """The name of an attribute, and the function that makes its value plain, if it has to be. A JSON text that has none
-    of the `marks` is plain already."""
-
-    name: str
-    read: Read | None = None
-    marks: tuple[bytes, ...] = ()
 
 
 class Convention(Struct, frozen=True, forbid_unknown_fields=True):
@@ -153,13 +144,15 @@ _READERS: dict[tuple[str, str], tuple[Read, tuple[bytes, ...]]] = {
 # ---------------------------------------------------------------------------------------------------------------------
 # the tables by attribute
 class Entry(Struct, frozen=True):
-    """What an attribute holds: the field, its rank among the attributes of the field, and how it is read. For a
-    flattened list, `prefix` is the part of the name before the place."""
+    """What an attribute holds: the field, its rank among the attributes of the field, and the function that makes its
+    value plain, if it has to be; a JSON text that has none of the `marks` is plain already. For a flattened list,
+    `prefix` is the part of the name before the place."""
 
     field: str
     rank: int
-    key: Key
     prefix: str | None = None
+    read: Read | None = None
+    marks: tuple[bytes, ...] = ()
     kinds: Mapping[str, str] | None = None
     kinds_as_json: Mapping[bytes, str] = {}
 
@@ -167,15 +160,14 @@ class Entry(Struct, frozen=True):
 def _entries() -> dict[str, list[Entry]]:
     found: dict[str, list[Entry]] = {}
     for place, convention in enumerate(CONVENTIONS):
-        for offset, (name, kinds) in enumerate(convention.kinds.items()):
+        for rank, (name, kinds) in enumerate(convention.kinds.items(), place * 100):
             as_json = {f'"{kind}"'.encode(): mlflow_kind for kind, mlflow_kind in kinds.items()}
-            entry = Entry("kind", place * 100 + offset, Key(name), None, kinds, as_json)
-            found.setdefault(name, []).append(entry)
+            found.setdefault(name, []).append(Entry("kind", rank, kinds=kinds, kinds_as_json=as_json))
         for field in FIELDS:
-            for offset, attribute in enumerate(getattr(convention, field)):
-                name, key = attribute.removesuffix(".N"), Key(attribute, *_READERS.get((field, attribute), ()))
-                prefix = None if name == attribute else name
-                found.setdefault(name, []).append(Entry(field, place * 100 + offset, key, prefix))
+            for rank, attribute in enumerate(getattr(convention, field), place * 100):
+                name = attribute.removesuffix(".N")
+                prefix, read = None if name == attribute else name, _READERS.get((field, attribute), ())
+                found.setdefault(name, []).append(Entry(field, rank, prefix, *read))
     return found
 
 

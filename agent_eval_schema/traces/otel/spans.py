@@ -7,7 +7,8 @@ all of them side by side, as `traces/spans.py` has those of MLflow's generations
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from math import isfinite
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Raw, Struct, field
@@ -19,6 +20,8 @@ from agent_eval_schema.text.describe import describe
 from agent_eval_schema.text.moments import micros_since_epoch, read_iso
 from agent_eval_schema.traces.otel.envelopes import Resource, Scope, normal_id
 from agent_eval_schema.traces.spans import NOTHING, Context
+
+S = TypeVar("S", bound=Struct)
 
 
 class KeyValue(Struct, gc=False):
@@ -268,34 +271,30 @@ def mended_span(value: Any, path: str, notes: list[Finding]) -> OtelSpan | None:
     if not isinstance(value, dict):
         notes.append(Finding(rules.ODD_TRACE, f"expected a span (an object), got {describe(value)}", path=path))
         return None
-    if (span := _read(value)) is not None:
-        return span
-    kept: dict[str, Any] = {}
-    for key, entry in value.items():
-        if key not in OtelSpan.__struct_fields__ or entry is None:
-            continue
-        if _read({key: entry}) is not None:
-            fitting = entry
-        elif isinstance(entry, list):
-            fitting = [item for item in entry if _read({key: [item]}) is not None]
-        else:
-            fitting = None
-        if fitting is not entry:
-            notes.append(Finding(rules.ODD_TRACE, f"omitted: got {describe(entry)}", path=f"{path}.{key}"))
-        if fitting is not None:
-            kept[key] = fitting
-    if (span := _read(kept)) is None:
+    span = typed(value, OtelSpan) or typed(fitting_parts(value, OtelSpan, path, notes), OtelSpan)
+    if span is None:
         notes.append(Finding(rules.ODD_TRACE, "expected a span, got one that cannot be read", path=path))
     return span
 
 
-_span = msgspec.json.Decoder(OtelSpan).decode
+def fitting_parts(value: dict[str, Any], kind: type[Struct], path: str, notes: list[Finding]) -> dict[str, Any]:
+    """The object without the keys whose values do not fit a type, which are noted: a whole number may be a float, and
+    of a list the entries that fit are kept."""
+    kept: dict[str, Any] = {}
+    for key, entry in value.items():
+        fitting = int(entry) if isinstance(entry, float) and isfinite(entry) else entry
+        if isinstance(entry, list):
+            fitting = [item for item in entry if typed({key: [item]}, kind) is not None]
+        kept |= next(({key: v} for v in (entry, fitting) if typed({key: v}, kind) is not None), {})
+        if entry is not None and (key not in kept or (isinstance(entry, list) and len(kept[key]) < len(entry))):
+            notes.append(Finding(rules.ODD_TRACE, f"omitted: got {describe(entry)}", path=f"{path}.{key}"))
+    return kept
 
 
-def _read(value: Any) -> OtelSpan | None:
-    """The span in an object; None if a part of it does not fit."""
+def typed(value: Any, kind: type[S]) -> S | None:
+    """The object as a Struct; None if a part of it does not fit."""
     try:
-        return _span(jsontext.encode(value))
+        return msgspec.json.decode(jsontext.encode(value), type=kind)
     except (ValueError, TypeError):
         return None
 

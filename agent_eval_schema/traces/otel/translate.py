@@ -331,16 +331,15 @@ def first_of_field(found: Found, field: str) -> Raw:
     if pairs is None:
         return NOTHING
     for entry, raw in pairs if len(pairs) == 1 else sorted(pairs, key=_rank):
-        key = entry.key
         if isinstance(raw, list):
-            value = key.read(unflattened((path, _leaf(leaf)) for path, leaf in raw)) if key.read else None
+            value = entry.read(unflattened((path, _leaf(leaf)) for path, leaf in raw)) if entry.read else None
         else:
             if len(raw) < _SHORT and bytes(raw) in _EMPTY:
                 continue
-            text = bytes(raw) if key.marks else b""  # a JSON text without the marks of a wrapped one is plain
-            if key.read is None or (text[:2] in _JSON_IN_TEXT and not any([mark in text for mark in key.marks])):
+            text = bytes(raw) if entry.marks else b""  # a JSON text without the marks of a wrapped one is plain
+            if entry.read is None or (text[:2] in _JSON_IN_TEXT and not any([mark in text for mark in entry.marks])):
                 return raw
-            value = key.read(decoded(raw))
+            value = entry.read(decoded(raw))
         if value is not None and value not in ("", []):
             return _as_raw(value)
     return NOTHING
