@@ -6,11 +6,11 @@ uses the same methods of the whole column (`DecodedColumn`), and for a row only 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from functools import cached_property
 from itertools import chain
 from operator import attrgetter
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -36,46 +36,44 @@ Mask = np.ndarray[Any, Any]
 """One bool per row."""
 
 
-class DecodedColumn(Protocol):
-    """The methods of a decoded column, however its cells are stored."""
+class DecodedColumn(Sequence[Any]):
+    """A decoded column, however its cells are stored; of what a kind does not define, it has nothing."""
 
-    def __len__(self) -> int: ...
-
-    def __getitem__(self, row: int, /) -> Any: ...
-
-    def __iter__(self) -> Iterator[Any]: ...
-
-    @property
-    def array(self) -> pa.Array | None:
-        """The column as it came, if it stays in Arrow."""
+    array: pa.Array | None = None
+    """The column as it came, if it stays in Arrow."""
 
     def given(self) -> Mask:
         """Whether a row has a cell that could be read."""
+        return np.zeros(len(self), bool)
 
     def filled(self) -> Mask:
         """Whether there is something in the cell: a list, text or number that is not empty."""
+        return self.given()
 
     def with_text(self) -> Mask:
         """Whether the cell is text that is not blank."""
+        return np.zeros(len(self), bool)
 
     def with_content(self) -> Mask:
         """Whether a document of the cell has content."""
+        return np.zeros(len(self), bool)
 
     def with_uri(self) -> Mask:
         """Whether a document of the cell has a doc_uri; documents that were looked for and not found have a recall, so
         an empty list counts."""
+        return np.zeros(len(self), bool)
 
     def texts(self) -> pa.Array:
         """The cells that are text, as an Arrow array; the others are null."""
+        return pa.nulls(len(self), pa.string())
 
-    def rows_holding(self, wanted: pa.Array, candidates: list[int]) -> list[int]:
+    def rows_holding(self, wanted: pa.Array, candidates: list[int]) -> list[int]:  # noqa: ARG002 -- it has no documents
         """The candidates that have a document whose content holds the text which `wanted` has for their row."""
+        return []
 
 
-class ListColumn(list[Any]):
+class ListColumn(list[Any], DecodedColumn):
     """A column of Python values."""
-
-    array = None
 
     def given(self) -> Mask:
         return np.array([v is not None and v is not FAILED for v in self], bool)
@@ -111,22 +109,8 @@ class ListColumn(list[Any]):
         return [row for row in rows if any([d.content and texts[row] in d.content for d in self[row]])]
 
 
-class NoCells(ListColumn):
+class NoCells(list[Any], DecodedColumn):
     """A column that the data do not have: nothing of it is looked up cell by cell."""
-
-    def __init__(self, rows: int) -> None:
-        super().__init__([None] * rows)
-
-    def _none(self) -> Mask:
-        return np.zeros(len(self), bool)
-
-    given = filled = with_text = with_content = with_uri = _none
-
-    def texts(self) -> pa.Array:
-        return pa.nulls(len(self), pa.string())
-
-    def rows_holding(self, _wanted: pa.Array, _candidates: list[int]) -> list[int]:
-        return []
 
 
 class Columns(dict[str, DecodedColumn]):
@@ -134,7 +118,7 @@ class Columns(dict[str, DecodedColumn]):
 
     def __init__(self, rows: int) -> None:
         super().__init__()
-        self._no_cells = NoCells(rows)
+        self._no_cells = NoCells([None] * rows)
 
     def __missing__(self, _name: str) -> DecodedColumn:
         return self._no_cells
@@ -145,7 +129,7 @@ class Columns(dict[str, DecodedColumn]):
 #
 # What most rules ask (is there a text, is there content, is the list empty) is answered for the whole column at once; a
 # Python object is made when a rule asks for a row.
-class DocumentColumn:
+class DocumentColumn(DecodedColumn):
     """A sequence of list[Document] or None, made when asked for."""
 
     def __init__(self, array: pa.ListArray) -> None:
@@ -183,9 +167,6 @@ class DocumentColumn:
         start, end = self._bounds[row], self._bounds[row + 1]
         return list(map(Document, *(values[start:end] for values in self._values)))
 
-    def __iter__(self) -> Iterator[list[Document] | None]:
-        return (self[row] for row in range(len(self)))
-
     @cached_property
     def _values(self) -> list[list[str | None]]:
         return [values.to_pylist() for values in self._flat.flatten()]
@@ -217,14 +198,8 @@ class DocumentColumn:
     def filled(self) -> Mask:
         return np.asarray(self._lengths > 0)
 
-    def with_text(self) -> Mask:
-        return np.zeros(len(self), bool)
-
     def with_uri(self) -> Mask:
         return self._given  # no document lacks one: see `of`
-
-    def texts(self) -> pa.Array:
-        return pa.nulls(len(self), pa.string())
 
     def with_content(self) -> Mask:
         has = np.asarray(pc.greater(pc.binary_length(self._contents).fill_null(0), 0))
@@ -232,7 +207,7 @@ class DocumentColumn:
         return np.asarray(total[1:] > total[:-1])
 
 
-class TextColumn(Texts):
+class TextColumn(Texts, DecodedColumn):
     """A sequence of texts or None. No text is blank or could be JSON."""
 
     @staticmethod
@@ -245,13 +220,5 @@ class TextColumn(Texts):
 
     filled = with_text = given
 
-    def with_content(self) -> Mask:
-        return np.zeros(len(self), bool)
-
-    with_uri = with_content
-
     def texts(self) -> pa.Array:
         return self.array
-
-    def rows_holding(self, wanted: pa.Array, candidates: list[int]) -> list[int]:  # noqa: ARG002 -- it has no documents
-        return []
