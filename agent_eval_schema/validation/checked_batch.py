@@ -38,8 +38,8 @@ from agent_eval_schema.validation.plan import Plan
 from agent_eval_schema.validation.rows import Rows
 
 
-def assemble(rows: Rows, plan: Plan) -> pa.RecordBatch:
-    log, values = _reported(rows.log, plan), rows.values
+def assemble(rows: Rows) -> pa.RecordBatch:
+    plan, log, values = rows.plan, _reported(rows.log, rows.plan), rows.values
     valid = np.ones(rows.size, bool)
     valid[list(log.failed)] = False
     usable = valid.copy()

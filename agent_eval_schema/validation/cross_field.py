@@ -52,7 +52,7 @@ LISTS = tuple(name for name, _, _ in _EMPTY)
 
 def note_null_placeholders(rows: Rows) -> None:
     """Requests and responses that are another tool's placeholder for a missing value, or a whole chat in a text."""
-    for name, words in (("request", _PLACEHOLDERS), ("response", _PLACEHOLDERS if rows.without_null else _NANS)):
+    for name, words in (("request", _PLACEHOLDERS), ("response", _PLACEHOLDERS if rows.plan.without_null else _NANS)):
         at = rows.batch.schema.get_field_index(name)
         if at < 0:
             continue
@@ -180,22 +180,22 @@ OF_MLFLOW = SET_BY_MLFLOW | {"mlflow.user"}
 
 def require_request_and_output(rows: Rows) -> None:
     """Every row needs a request; with outputs provided it needs a response or a trace. Formats may ask for less."""
-    form = rows.form
-    instead_of_response = form.outputs if rows.requires_outputs else form.instead_of_response
+    form, plan = rows.form, rows.plan
+    instead_of_response = form.outputs if plan.requires_outputs else form.instead_of_response
     needs: list[tuple[tuple[str, ...], tuple[str, ...], Rule, str]]
-    accepted = form.instead_of_request if rows.instead_of_request is None else rows.instead_of_request
+    accepted = form.instead_of_request if plan.instead_of_request is None else plan.instead_of_request
     instead_of_request = tuple(name for name in form.instead_of_request if name in accepted)
     needs = [(("request",), instead_of_request, requests.MISSING_REQUEST, "a request, got none")]
-    if rows.outputs == "provided":
-        asked_for = rows.requires_outputs and form.instead_of_response != form.outputs
+    if plan.outputs == "provided":
+        asked_for = plan.requires_outputs and form.instead_of_response != form.outputs
         outputs = f"a response or a trace{' in each row (`outputs=provided`)' if asked_for else ''}, got neither"
         needs.append((("response", "trace"), instead_of_response, requests.MISSING_OUTPUT, outputs))
     for names, instead, rule, expected in needs:
-        others = () if rows.complete else instead
+        others = () if plan.complete else instead
         columns = [rows.values[name] for name in {*names, *others, "trace"}]
         present = reduce(np.logical_or, (rows.values[name].given() for name in names))
         replaced = reduce(np.logical_or, (rows.values[name].given() for name in others), np.zeros(rows.size, bool))
-        for row in np.flatnonzero(~(present if rows.normalized else present | replaced)).tolist():
+        for row in np.flatnonzero(~(present if plan.normalized else present | replaced)).tolist():
             if row in rows.unread or any([column[row] is FAILED for column in columns]):
                 continue  # what cannot be read is its own issue
             if replaced[row]:
@@ -205,9 +205,9 @@ def require_request_and_output(rows: Rows) -> None:
                 meant = next((right for right, w in rows.misspelled.items() if w == wrong), None)
                 hint = f"Did you mean `{meant}`? Rename the column `{wrong}`." if wrong else ""
                 if rule is requests.MISSING_REQUEST and not hint:
-                    likely = {p: n for p, n in rows.suggested.items() if n.partition(".")[0] in ("request", "inputs")}
+                    likely = {p: n for p, n in plan.suggested.items() if n.partition(".")[0] in ("request", "inputs")}
                     hint = (
-                        f"Name the column as it looks ({naming_columns(likely)}).{rows.then}"
+                        f"Name the column as it looks ({naming_columns(likely)}).{plan.then}"
                         if likely
                         else form.without_request
                     )
@@ -217,9 +217,9 @@ def require_request_and_output(rows: Rows) -> None:
 def forbid_two_truths(rows: Rows) -> None:
     """expected_response and expected_facts: at most one; of MLflow's scorers one rejects both, and the others score.
     Rows that were normalized with both of them were MLflow's."""
-    is_mlflow = rows.format == "mlflow" or rows.normalized
+    is_mlflow = rows.plan.format == "mlflow" or rows.plan.normalized
     rule = expectations.BOTH_IN_EXPECTATIONS if is_mlflow else expectations.BOTH_RESPONSE_AND_FACTS
-    chosen = rows.named and rule is expectations.BOTH_RESPONSE_AND_FACTS
+    chosen = rows.plan.named and rule is expectations.BOTH_RESPONSE_AND_FACTS
     hint = f"{rule.hint} {_AS_MLFLOW}" if chosen else ""
     both = rows.values["expected_response"].given() & rows.values["expected_facts"].filled()
     for row in np.flatnonzero(both).tolist():

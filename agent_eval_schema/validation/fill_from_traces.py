@@ -42,18 +42,18 @@ def read_traces(rows: Rows) -> None:
     """Decode the traces and derive their fields; a trace that cannot be read is an issue of the trace column."""
     if "trace" not in rows.batch.schema.names:
         return
-    cells, deep, spare = _trace_texts(rows.batch)
+    plan, (cells, deep, spare) = rows.plan, _trace_texts(rows.batch)
     rows.derived = [None] * rows.size
     values, states = ListColumn(cells), list[bool | None]([None] * rows.size)
-    decode = decode_for_mlflow if rows.beside_traces else decode_shallow
-    values_matter = rows.columns_of_traces or not _COMPARED_WITH_DOCUMENTS.isdisjoint(rows.values)
+    decode = decode_for_mlflow if plan.beside_traces else decode_shallow
+    values_matter = (plan.columns and not plan.beside_traces) or not _COMPARED_WITH_DOCUMENTS.isdisjoint(rows.values)
     for row, cell in enumerate(cells):
         if cell is not None:
             trace = too_deep() if row in deep else decode(cell, values_matter)
             if isinstance(trace, Trace):
                 trace.spare = spare[row]
-                rows.derived[row], states[row] = derive(trace, values_matter, rows.figures), trace.plain
-                if rows.labeled and (found := read_trace_feedback(bytes(trace.info.assessments), None, None)):
+                rows.derived[row], states[row] = derive(trace, values_matter, plan.figures), trace.plain
+                if plan.labeled and (found := read_trace_feedback(bytes(trace.info.assessments), None, None)):
                     rows.feedback[row] = found
             else:
                 _log_notes(rows, row, trace)
@@ -92,7 +92,7 @@ def _trace_texts(batch: pa.RecordBatch) -> tuple[Sequence[str | memoryview | Non
 def _log_notes(rows: Rows, row: int, notes: Iterable[Finding]) -> None:
     """Log the issues of a trace; their paths are those inside of it."""
     for note in notes:
-        if note.rule is trace_rules.TRACE_WITHOUT_CONTENT and rows.format == "otel":
+        if note.rule is trace_rules.TRACE_WITHOUT_CONTENT and rows.plan.format == "otel":
             continue  # it is reported once for the data
         rows.log.add(note.rule, row, "trace", note.message, path=f"trace.{note.path}" if note.path else "trace")
 
@@ -166,7 +166,7 @@ def _fill(rows: Rows, name: str, derived: Values) -> None:
     if name == "request":
         for row in np.flatnonzero(filled).tolist():
             requests_.check_messages(derived[row], row, rows.log)
-            if rows.format == "databricks":
+            if rows.plan.format == "databricks":
                 rows.log.add(trace_rules.REQUEST_DERIVED, row, "request", "taken from the trace's root span")
 
 
@@ -209,17 +209,18 @@ def _fill_expectations(rows: Rows) -> None:
 
 
 def _fill_one(rows: Rows, column: str, row: int, value: Any) -> None:
+    preferred = rows.plan.preferred
     other = {"expected_response": "expected_facts", "expected_facts": "expected_response"}.get(column)
     if (
         other and rows.values[other][row] is not None
     ):  # the row's own ground truth wins over the trace's, in either form
         is_of_trace = rows.filled[row] & BIT_OF[other]
-        if is_of_trace and rows.preferred in (column, other):
-            message = f"dropped, as the trace has `{rows.preferred}`"
-            if rows.preferred == column:
+        if is_of_trace and preferred in (column, other):
+            message = f"dropped, as the trace has `{preferred}`"
+            if preferred == column:
                 rows.writable(other)[row], rows.writable(column)[row] = None, value
                 rows.filled[row] ^= BIT_OF[other] | BIT_OF[column]
-            rows.log.add(PREFERRED_TRUTH, row, other if rows.preferred == column else column, message)
+            rows.log.add(PREFERRED_TRUTH, row, other if preferred == column else column, message)
         elif is_of_trace:
             message = f"{column} is dropped: expected at most one of it and {other}, the trace has both"
             path, hint = f"trace.info.assessments.{column}", "Delete one of the two expectations in MLflow."

@@ -52,7 +52,7 @@ def check_batch(batch: pa.RecordBatch, plan: Plan) -> pa.RecordBatch:
                     step.run(rows)
             if spec.is_rows and rows.codes - RULES.keys():
                 apply_package_rules(rows)
-            checked = assemble(rows, plan)
+            checked = assemble(rows)
             rows = None  # its content is released before the collector runs
             return checked
     except Exception as error:  # an internal error costs the row on which it was raised, not the run
@@ -62,7 +62,7 @@ def check_batch(batch: pa.RecordBatch, plan: Plan) -> pa.RecordBatch:
             return join([check_batch(part, plan) for part in parts], plan)
         with quoting(plan.values):
             unread = with_columns(batch, {}, find_format(plan.format).reads)
-            return assemble(_broken(rows or Rows(unread, plan), error), plan)
+            return assemble(_broken(rows or Rows(unread, plan), error))
 
 
 def _broken(rows: Rows, error: Exception) -> Rows:

@@ -125,9 +125,9 @@ _members = jsontext.decoder(dict[str, msgspec.Raw])
 # --- the values of the source
 def _texts(rows: Rows, name: str) -> list[bytes | None]:
     at = rows.batch.schema.get_field_index(name)
-    if at >= 0 and rows.format != "mlflow" and is_json_column(rows.batch.schema.field(at)):
+    if at >= 0 and rows.plan.format != "mlflow" and is_json_column(rows.batch.schema.field(at)):
         return [
-            None if v is None else _of_json(bytes(v), rows.can_hold_objects)
+            None if v is None else _of_json(bytes(v), rows.plan.can_hold_objects)
             for v in text_views(simplified(rows.batch.column(at)))
         ]
     cells = read_cells(rows.batch, name)
@@ -138,13 +138,13 @@ def _json_text(text: str | None, is_json: bool, rows: Rows, name: str) -> bytes 
     """The JSON text of a cell; any text but an output of MLflow may be JSON, as in rows normalized before."""
     if text is None:
         return None
-    if rows.format == "mlflow":
+    if rows.plan.format == "mlflow":
         return _unless_null(json_cell(text, is_json, name not in ("outputs", "response")))
     if text == "null":
         return None
     if is_json:
-        return _of_json(text.encode(), rows.can_hold_objects)
-    if rows.can_hold_objects and text[:1] == '"':  # a list or a DataFrame holds a string as such
+        return _of_json(text.encode(), rows.plan.can_hold_objects)
+    if rows.plan.can_hold_objects and text[:1] == '"':  # a list or a DataFrame holds a string as such
         return jsontext.encode(text)
     value = value_of_cell(text, False)
     return jsontext.encode(jsontext.listed(text) if isinstance(value, jsontext.Malformed) else value)

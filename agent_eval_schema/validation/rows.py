@@ -30,20 +30,9 @@ class Rows:
     def __init__(self, batch: pa.RecordBatch, plan: Plan) -> None:
         self.batch = batch
         self.size = batch.num_rows
-        self.format = plan.format
-        self.outputs = plan.outputs
+        self.plan = plan
         self.codes = plan.codes | plan.unselected
-        self.normalized = plan.normalized
         self.form = NORMALIZED if plan.normalized else find_format(plan.format)
-        self.complete, self.requires_outputs = plan.complete, plan.requires_outputs
-        self.instead_of_request = plan.instead_of_request
-        self.can_hold_objects = plan.can_hold_objects
-        self.without_null = plan.without_null
-        self.beside_traces, self.figures, self.labeled = plan.beside_traces, plan.figures, plan.labeled
-        self.columns_of_traces = plan.columns and not plan.beside_traces
-        self.suggested, self.unread_truths, self.then = plan.suggested, plan.unread, plan.then
-        self.named = plan.named
-        self.preferred = plan.preferred
         self.log = IssueLog(self.size)
         self.values = Columns(self.size)
         self.derived: list[Derived | None] | None = None

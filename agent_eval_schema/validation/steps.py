@@ -47,7 +47,7 @@ def log_notes(rows: Rows) -> None:
     and a row that is rejected as a whole has no missing fields."""
     for row, findings in notes_on(rows.batch).items():
         for finding in findings:
-            if rows.complete and finding.rule.code in WRITTEN_ANEW:
+            if rows.plan.complete and finding.rule.code in WRITTEN_ANEW:
                 continue
             rows.log.add_finding(row, finding)
             if finding.rule is BESIDE_INPUTS and finding.column == finding.path:
@@ -67,9 +67,9 @@ def inspect_other_rows(rows: Rows) -> None:
     for row, name, findings in inspect(rows.batch, rows.unread):
         names[row] = name
         for finding in findings:
-            if finding.rule is UNKNOWN_FORMAT and rows.suggested:
+            if finding.rule is UNKNOWN_FORMAT and rows.plan.suggested:
                 finding = replace(
-                    finding, hint=hint_for_unknown(rows.batch, rows.suggested, rows.unread_truths, rows.then)
+                    finding, hint=hint_for_unknown(rows.batch, rows.plan.suggested, rows.plan.unread, rows.plan.then)
                 )
             rows.log.add_finding(row, finding)
 
@@ -118,7 +118,7 @@ Decoded = DecodedColumn | list[Any]
 
 
 _DECODERS: dict[str, Callable[[str, Cells, Rows], Decoded]] = {
-    "request": lambda _, cells, rows: decode_requests(cells, rows.can_hold_objects, rows.log, rows.plain),
+    "request": lambda _, cells, rows: decode_requests(cells, rows.plan.can_hold_objects, rows.log, rows.plain),
     "response": lambda _, cells, rows: decode_response(cells, rows.log),
     **dict.fromkeys(TEXT_COLUMNS, lambda name, cells, rows: decode_text(name, cells, rows.log)),
     "retrieved_context": lambda name, cells, rows: decode_column(
