@@ -210,21 +210,15 @@ class Occurrences:
         return [round(float(share), 3) for share in self._counts[:steps] / np.maximum(sizes, 1)]
 
 
-class CodeCooccurrence:
-    """How many rows have the issues of two codes: `pairs` by both codes in order."""
-
-    def __init__(self) -> None:
-        self.pairs: Counter[tuple[str, str]] = Counter()
-
-    def add(self, rows: Mapping[str, np.ndarray[Any, Any]], size: int) -> None:
-        """Count the rows of a batch of this number of rows, given by code as their positions in the batch."""
-        codes = sorted(rows)
-        holds = np.zeros((len(codes), size), np.float32)  # exact: a batch has fewer than 2**24 rows
-        for number, code in enumerate(codes):
-            holds[number, rows[code]] = 1
-        counts = holds @ holds.T
-        for a, b in zip(*np.nonzero(np.triu(counts, 1)), strict=True):
-            self.pairs[codes[a], codes[b]] += int(counts[a, b])
+def codes_together(rows: Mapping[str, np.ndarray[Any, Any]], size: int) -> dict[tuple[str, str], int]:
+    """How many rows of a batch of this number of rows have the issues of two codes, by both codes in order. `rows` has
+    by code the positions in the batch."""
+    codes = sorted(rows)
+    holds = np.zeros((len(codes), size), np.float32)  # exact: a batch has fewer than 2**24 rows
+    for number, code in enumerate(codes):
+        holds[number, rows[code]] = 1
+    counts = np.triu(holds @ holds.T, 1)
+    return {(codes[a], codes[b]): int(counts[a, b]) for a, b in zip(*np.nonzero(counts), strict=True)}
 
 
 _ENTRY = re.compile(r"\[\d+\]")

@@ -9,6 +9,7 @@ from array import array
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ from agent_eval_schema.io.source import Source
 from agent_eval_schema.issues import Finding, Issue, issue_of
 from agent_eval_schema.metrics.catalog import BIT
 from agent_eval_schema.metrics.support import missing_needs, need_words, supports
-from agent_eval_schema.render.figures import FIGURES, CodeCooccurrence, Distribution, Occurrences
+from agent_eval_schema.render.figures import FIGURES, Distribution, Occurrences, codes_together
 from agent_eval_schema.render.phrases import Call
 from agent_eval_schema.render.report.summary import FrequentAnswer
 from agent_eval_schema.rule import Rule
@@ -55,40 +56,19 @@ LONGEST_ANSWER = 200
 """Characters of an answer that are shown."""
 
 
-class AnswerCounts:
-    """How often each answer occurs, added in the order of the rows."""
-
-    def __init__(self) -> None:
-        self._hashes: list[np.ndarray[Any, Any]] = []
-
-    def add(self, hashes: pa.Array) -> None:
-        """Take in the hashes of the next rows, null where there is no answer."""
-        self._hashes.append(np.asarray(hashes.fill_null(0)).copy())  # a copy: a view would keep the batch in memory
-
-    @property
-    def total(self) -> int:
-        return sum(int(np.count_nonzero(part)) for part in self._hashes)
-
-    def most_frequent(self) -> list[tuple[int, int]]:
-        """The first row and the number of rows of each answer that more than one row has, the most frequent first."""
-        if self.total < FEWEST_ROWS:
-            return []
-        hashes, firsts, counts = np.unique(np.concatenate(self._hashes), return_index=True, return_counts=True)
-        order = np.lexsort((firsts, -counts))
-        repeated = order[(hashes[order] != 0) & (counts[order] > 1) & (firsts[order] < ROWS_READ)][:ANSWERS_SHOWN]
-        return list(zip(firsts[repeated].tolist(), counts[repeated].tolist(), strict=True))
-
-
-def frequent_answers(counts: AnswerCounts, rows: Iterable[dict[str, Any]]) -> list[FrequentAnswer]:
-    """The answers with their texts; `rows` are the normalized rows, read no further than necessary."""
-    found = dict(counts.most_frequent())
-    texts: dict[int, str] = {}
-    for row, cells in enumerate(rows if found else ()):
-        if row in found:
-            texts[row] = truncate(cells["response"] or "", LONGEST_ANSWER)
-            if len(texts) == len(found):
-                break
-    return [FrequentAnswer(texts[row], count, counts.total) for row, count in found.items() if row in texts]
+def frequent_answers(parts: Sequence[np.ndarray[Any, Any]], rows: Iterable[dict[str, Any]]) -> list[FrequentAnswer]:
+    """The answers that more than one row has, the most frequent first. `parts` are the hashes of all answers in the
+    order of the rows, 0 where there is none; `rows` are the normalized rows, read no further than necessary."""
+    hashes = np.concatenate([np.zeros(0, np.uint64), *parts])
+    total = int(np.count_nonzero(hashes))
+    answers, firsts, counts = np.unique(hashes, return_index=True, return_counts=True)
+    is_shown = (answers != 0) & (counts > 1) & (firsts < ROWS_READ) & (total >= FEWEST_ROWS)
+    order = np.lexsort((firsts, -counts))
+    chosen = order[is_shown[order]][:ANSWERS_SHOWN]
+    found = dict(zip(firsts[chosen].tolist(), counts[chosen].tolist(), strict=True))
+    read = enumerate(islice(rows, max(found, default=-1) + 1))
+    texts = {row: truncate(cells["response"] or "", LONGEST_ANSWER) for row, cells in read if row in found}
+    return [FrequentAnswer(texts[row], count, total) for row, count in found.items() if row in texts]
 
 
 # --- the report
@@ -173,8 +153,8 @@ class ReportBuilder:
         self._near_pair: list[str] | None = None
         self._copied: Counter[bool] = Counter()
         self.distributions = {name: Distribution() for name in FIGURES}
-        self.answers = AnswerCounts()
-        self.together = CodeCooccurrence()
+        self.answers: list[np.ndarray[Any, Any]] = []
+        self.together: Counter[tuple[str, str]] = Counter()
         self._rows_of_batch: dict[str, list[np.ndarray[Any, Any]]] = {}
         self._finished = False
 
@@ -204,7 +184,7 @@ class ReportBuilder:
             self._near_pair = next(iter(verdict(checked, "near_pair").drop_null().to_pylist()), None)
         for name, distribution in self.distributions.items():
             distribution.add(np.asarray(verdict(checked, name).drop_null()))
-        self.answers.add(verdict(checked, "answer_hash"))
+        self.answers.append(np.asarray(verdict(checked, "answer_hash").fill_null(0)).copy())
         masks = np.asarray(verdict(checked, "derived"))
         for bit, name in enumerate(COLUMNS) if masks.any() else ():
             found = int(np.count_nonzero(masks & (1 << bit)))
@@ -212,7 +192,7 @@ class ReportBuilder:
                 self.derived[name] += found
         if len(self._rows_of_batch) > 1:
             rows = {code: np.concatenate(parts) - start for code, parts in self._rows_of_batch.items()}
-            self.together.add(rows, size)
+            self.together.update(codes_together(rows, size))
         self._rows_of_batch.clear()
         self.row_count += size
         return repeated

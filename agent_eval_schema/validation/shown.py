@@ -55,7 +55,7 @@ def summarized(run: CheckedRun) -> ReportSummary:
         counts=counts,
         examples=dict(sorted(found.examples.items())),
         occurrences=found.occurrences,
-        together=dict(found.together.pairs),
+        together=dict(found.together),
         derived={column: found.derived[column] for column in COLUMNS if found.derived[column]},
         coverage=run.coverage() if form.is_rows else [],
         presence=presence(found.masks, found.valid),

@@ -16,13 +16,14 @@ import agent_eval_schema
 from agent_eval_schema.cells.hashing import FirstSeen
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.io import source
+from agent_eval_schema.render.report.summary import FrequentAnswer
 from agent_eval_schema.rules.dataset import REPEATED_REQUEST_ID
 from agent_eval_schema.rules.expectations import BLANK_EXPECTATION
 from agent_eval_schema.validation.doc_uris import plain_uri, rewrite
 from agent_eval_schema.validation.kernel import check_batch
 from agent_eval_schema.validation.plan import make_plan
 from agent_eval_schema.validation.report import summary_of
-from agent_eval_schema.validation.report_builder import ReportBuilder
+from agent_eval_schema.validation.report_builder import ReportBuilder, frequent_answers
 
 OF_ROWS = ("AE201", "AE202", "AE205", "AE221", "AE223", "AE305", "AE306", "AE402")
 JUDGED = ("AE1", *OF_ROWS, "AE901", "AE902", "AE903", "AE904")
@@ -318,7 +319,7 @@ def test_rules_that_compare_rows_list_the_rows_and_those_of_the_dataset_themselv
 
 @pytest.mark.usefixtures("_batches")
 def test_codes_of_one_row_are_counted_together() -> None:
-    assert built(BAD).together.pairs == {("AE202", "AE305"): 1, ("AE202", "AE221"): 1, ("AE221", "AE901"): 1}
+    assert built(BAD).together == {("AE202", "AE305"): 1, ("AE202", "AE221"): 1, ("AE221", "AE901"): 1}
 
 
 @pytest.mark.usefixtures("_batches")
@@ -358,7 +359,8 @@ def test_what_traces_provide_and_answers_that_repeat_are_counted() -> None:
     traced = {"trace": {**trace, "data": {"spans": SPANS}}}
     builder = built([traced, row(), row(trace=traced["trace"]), row(), row(response="Ho")])
     assert builder.derived == {"request_id": 2, "request": 1, "response": 1, "latency_seconds": 2}
-    assert (builder.answers.total, builder.answers.most_frequent()) == (5, [(1, 3), (0, 2)])
+    found = frequent_answers(builder.answers, ({"response": text} for text in ["a", "b"]))
+    assert found == [FrequentAnswer("b", 3, 5), FrequentAnswer("a", 2, 5)]
 
 
 def test_without_a_batch_there_are_no_rows() -> None:
