@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import shlex
 from collections.abc import Callable
 from functools import partial
 from operator import itemgetter
@@ -287,38 +286,32 @@ def _json(reports: list[Report], _: argparse.Namespace) -> str:
 
 
 def _github(reports: list[Report], arguments: argparse.Namespace) -> str:
+    from agent_eval_schema.io.streams import STDIN
     from agent_eval_schema.render.report.github import github_text
     from agent_eval_schema.validation.report import run_of, summary_of
 
-    reading = {f"--{n}": getattr(arguments, n) for n in ("format", "outputs")}
-    options = [word for name, value in reading.items() if value != "auto" for word in (name, value)]
-    for path, name in arguments.columns.items():
-        options += ["--columns", path if path == name else f"{path}={name}"]
-    for name, codes in (("--select", codes_in(arguments.select)), ("--ignore", codes_in(arguments.ignore))):
-        options += [name, ",".join(codes)] if codes else []
-    options += [] if arguments.values else ["--no-values"]
-    listing_all = shlex.join(["agent-eval-schema", "validate", *arguments.files, *options, "--output", "json"])
+    call = run_of(reports[0]).call
+    others = [path for path in arguments.files if path not in (call.name, STDIN)]
+    listing_all = call.command("validate", *others, "--output", "json")
     lines_of = {summary_of(report): run_of(report).lines_of for report in reports}
-    return github_text(lines_of, root=os.environ.get("GITHUB_WORKSPACE") or ".", command=listing_all)
+    return github_text(lines_of, root=_root(), command=listing_all)
 
 
 def _junit(reports: list[Report], arguments: argparse.Namespace) -> str:
-    from agent_eval_schema.render.report.junit import junit_xml
-    from agent_eval_schema.validation.report import summary_of
+    from agent_eval_schema.validation.report import junit_of
 
-    return junit_xml([summary_of(report) for report in reports], failing=FAILING[arguments.fail_on])
+    return junit_of(reports, FAILING[arguments.fail_on])
 
 
 def _sarif(reports: list[Report], _: argparse.Namespace) -> str:
-    from agent_eval_schema.render.report.sarif import sarif_text
-    from agent_eval_schema.validation.report import run_of, summary_of
+    from agent_eval_schema.validation.report import sarif_of
 
-    found = []
-    for report in reports:
-        run = run_of(report)
-        issues = run.builder.take_issues()
-        found.append((summary_of(report), issues, run.lines(issues)))
-    return sarif_text(found, root=os.environ.get("GITHUB_WORKSPACE") or ".")
+    return sarif_of(reports, _root())
+
+
+def _root() -> str:
+    """The folder from which a CI runner names files."""
+    return os.environ.get("GITHUB_WORKSPACE") or "."
 
 
 _WHOLE_RUN: dict[str, Callable[[list[Report], argparse.Namespace], str]] = {

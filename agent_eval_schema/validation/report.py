@@ -5,7 +5,7 @@ Data that would be large for a file (rows, valid, invalid, a long list of issues
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -464,18 +464,7 @@ class Report(Savable):  # numpydoc ignore=PR01
         return view_page(report_view(self._summary, shown_on_page(self._run, self._fixes), "page"))
 
     def _forms(self) -> dict[str, Callable[[], str]]:
-        return {**super()._forms(), ".xml": self._junit, ".sarif": self._sarif}
-
-    def _sarif(self) -> str:
-        from agent_eval_schema.render.report.sarif import sarif_text
-
-        issues = self._run.builder.take_issues()
-        return sarif_text([(self._summary, issues, self._run.lines(issues))])
-
-    def _junit(self) -> str:
-        from agent_eval_schema.render.report.junit import junit_xml
-
-        return junit_xml([self._summary])
+        return {**super()._forms(), ".xml": lambda: junit_of([self]), ".sarif": lambda: sarif_of([self])}
 
     def _view(self) -> View:
         from agent_eval_schema.render.report.report_blocks import report_view
@@ -614,3 +603,18 @@ def summary_of(report: Report) -> ReportSummary:
 def text_of(report: Report, out: str, *, color: bool) -> str:
     """`Report.to_text` where the rows were written to a file, which the next commands read."""
     return report._text(color, out=out)
+
+
+def junit_of(reports: Sequence[Report], failing: Collection[Severity] = (Severity.ERROR,)) -> str:
+    """Reports as JUnit XML; a rule of a `failing` severity that found something is a failed test case."""
+    from agent_eval_schema.render.report.junit import junit_xml
+
+    return junit_xml([report._summary for report in reports], failing=failing)
+
+
+def sarif_of(reports: Sequence[Report], root: str = ".") -> str:
+    """Reports as SARIF, files named as seen from the folder `root`."""
+    from agent_eval_schema.render.report.sarif import sarif_text
+
+    found = [(report, report._run.builder.take_issues()) for report in reports]
+    return sarif_text([(report._summary, issues, report._run.lines(issues)) for report, issues in found], root=root)
