@@ -263,11 +263,6 @@ def status_message(span: Span | None) -> str | None:
     return (span.status.message if isinstance(span.status, Status) else span.status_message) or None
 
 
-def _request_id(reading: Reading) -> str | None:
-    info = reading.trace.info
-    return info.client_request_id or info.request_id or info.trace_id
-
-
 def _expectations(reading: Reading) -> dict[str, Any] | None:
     """The valid expectations by name (overridden ones are marked invalid); the last of a name counts."""
     raw = reading.trace.info.assessments
@@ -313,7 +308,11 @@ DERIVATIONS = (
         lambda reading: text_of(reading.metadata.session) or None if reading.metadata else None,
         True,
     ),
-    Derivation("request_id", "info.client_request_id, request_id, trace_id", _request_id),
+    Derivation(
+        "request_id",
+        "info.client_request_id, request_id, trace_id",
+        lambda r: r.trace.info.client_request_id or r.trace.info.request_id or r.trace.info.trace_id,
+    ),
 )
 
 
