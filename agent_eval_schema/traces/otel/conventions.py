@@ -8,7 +8,7 @@ counts, in the order of the table. `gen_ai.prompt.N` is a list that is flattened
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Literal, get_args
 
 from msgspec import Struct
 
@@ -17,6 +17,14 @@ from agent_eval_schema.text import jsontext
 from agent_eval_schema.traces.otel.values import unwrapped_input, unwrapped_output
 
 Read = Callable[[Any], Any]
+
+
+Tokens = Literal["input_tokens", "output_tokens", "total_tokens", "usage"]
+Field = Literal[
+    "inputs", "outputs", "documents", "documents_by_id", "tool", Tokens, "session", "system", "level", "message"
+]
+FIELDS: tuple[Field, ...] = get_args(Field)
+"""What the attributes of a span may hold, besides its kind."""
 
 
 class Convention(Struct, frozen=True, forbid_unknown_fields=True):
@@ -29,23 +37,7 @@ class Convention(Struct, frozen=True, forbid_unknown_fields=True):
     url: str
     kinds: Mapping[str, Mapping[str, str]] = {}
     names: Mapping[str, str] = {}
-    inputs: tuple[str, ...] = ()
-    outputs: tuple[str, ...] = ()
-    documents: tuple[str, ...] = ()
-    documents_by_id: tuple[str, ...] = ()
-    tool: tuple[str, ...] = ()
-    input_tokens: tuple[str, ...] = ()
-    output_tokens: tuple[str, ...] = ()
-    total_tokens: tuple[str, ...] = ()
-    usage: tuple[str, ...] = ()
-    session: tuple[str, ...] = ()
-    system: tuple[str, ...] = ()
-    level: tuple[str, ...] = ()
-    message: tuple[str, ...] = ()
-
-
-FIELDS = Convention.__struct_fields__[Convention.__struct_fields__.index("inputs") :]
-"""What the attributes of a span may hold, besides its kind."""
+    fields: Mapping[Field, tuple[str, ...]] = {}
 
 
 _WRAPPED_INPUT = (b'inputs\\"', b'input_str\\"', b'args\\"')
@@ -163,8 +155,8 @@ def _entries() -> dict[str, list[Entry]]:
         for rank, (name, kinds) in enumerate(convention.kinds.items(), place * 100):
             as_json = {f'"{kind}"'.encode(): mlflow_kind for kind, mlflow_kind in kinds.items()}
             found.setdefault(name, []).append(Entry("kind", rank, kinds=kinds, kinds_as_json=as_json))
-        for field in FIELDS:
-            for rank, attribute in enumerate(getattr(convention, field), place * 100):
+        for field, attributes in convention.fields.items():
+            for rank, attribute in enumerate(attributes, place * 100):
                 name = attribute.removesuffix(".N")
                 prefix, read = None if name == attribute else name, _READERS.get((field, attribute), ())
                 found.setdefault(name, []).append(Entry(field, rank, prefix, *read))

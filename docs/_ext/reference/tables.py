@@ -22,7 +22,7 @@ from agent_eval_schema.review.journal import journal_schema
 from agent_eval_schema.rules.exclusions import REASONS
 from agent_eval_schema.schema import COLUMN_DESCRIPTIONS, COLUMNS, ROW_SCHEMA
 from agent_eval_schema.traces.derive import DERIVATIONS
-from agent_eval_schema.traces.otel.conventions import CONVENTIONS, FIELDS
+from agent_eval_schema.traces.otel.conventions import CONVENTIONS, FIELDS, Field
 from reference.markdown import Pages, code, codes, prose, table
 
 
@@ -108,10 +108,10 @@ def derivations() -> str:
 def _conventions() -> str:
     kinds = [(c.title, codes(c.kinds) or codes(f"{n}…" for n in c.names)) for c in CONVENTIONS]
     rows = [
-        (label, f"[{convention.title}]({convention.url})", codes(getattr(convention, field)))
+        (label, f"[{convention.title}]({convention.url})", codes(attributes))
         for field, label in _FIELDS.items()
         for convention in CONVENTIONS
-        if getattr(convention, field)
+        if (attributes := convention.fields.get(field))
     ]
     return "\n".join(
         [
@@ -121,7 +121,7 @@ def _conventions() -> str:
     )
 
 
-_FIELDS = {
+_FIELDS: dict[Field, str] = {
     "inputs": "input",
     "outputs": "output",
     "documents": "retrieved documents",
