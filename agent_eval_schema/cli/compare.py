@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shlex
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from agent_eval_schema.cli.gates import add_min_effect, failures_of
 from agent_eval_schema.cli.options import EXIT, INPUT, Commands, add_command, codes_in
@@ -12,8 +12,6 @@ from agent_eval_schema.cli.output import ExitCode, in_color, print_line, print_t
 from agent_eval_schema.errors import EvalSetError
 
 if TYPE_CHECKING:
-    from agent_eval_schema.evaluation.comparison import ScoreComparison
-    from agent_eval_schema.evaluation.history import ScoreHistory
     from agent_eval_schema.metrics.metric_info import MetricInfo
 
 SCORES = "file of scores (.parquet, .jsonl, .json, .csv, or a folder or URL), or an MLflow run (runs:/ID)"
@@ -76,43 +74,33 @@ def run(arguments: argparse.Namespace) -> int:
     """Print the comparison; --fail-on fails a metric that became worse."""
     from agent_eval_schema.evaluation.result import load_result
 
-    read = {"OLD": arguments.old, **{f"NEW {i}": place for i, place in enumerate(arguments.new, 1)}}
+    read, names = [arguments.old, *arguments.new], codes_in([arguments.configurations])
+    if names and len(read) < 3:
+        raise EvalSetError("--configurations needs more than two runs")
     metrics, columns = list(codes_in(arguments.metrics)) or None, dict(arguments.columns) or None
     infos = _stated(arguments)
-    old, *new = (load_result(place, metrics=metrics, columns=columns, infos=infos) for place in read.values())
+    old, *new = (load_result(place, metrics=metrics, columns=columns, infos=infos) for place in read)
     forms = ("{}", "{}/score", "{}/value", "feedback.{}")
     found_names = [name for name in old.tallies if {form.format(name) for form in forms}.intersection(metrics or ())]
-    asked = metrics and (found_names or metrics)
-    judged = old.compare(new[-1], key=arguments.key, cluster=arguments.cluster, metrics=asked)
+    how: dict[str, Any] = {
+        "key": arguments.key,
+        "cluster": arguments.cluster,
+        "metrics": metrics and (found_names or metrics),
+    }
+    judged = old.compare(new[-1], **how)
+    failures = [] if arguments.compare_fail_on == "never" else failures_of(judged, arguments.compare_fail_on, arguments)
+    judged._alpha, judged._failed = arguments.alpha, bool(failures)
+    found = old.compare(*new, configurations=names or None, **how) if len(new) > 1 else judged
     options = {"--metrics": ",".join(metrics or ()), "--key": arguments.key, "--cluster": arguments.cluster}
-    typed = [word for pair in columns.items() for word in ("--columns", "=".join(pair))] if columns else []
-    typed += [word for name, value in options.items() if value and value != "auto" for word in (name, value)]
+    options["--configurations"] = ",".join(names)
+    words = ["agent-eval-schema", "compare", *read]
+    words += [word for pair in (columns or {}).items() for word in ("--columns", "=".join(pair))]
+    words += [word for name, value in options.items() if value and value != "auto" for word in (name, value)]
     for better in ("lower", "higher"):
-        typed += [f"--{better}-is-better={name}" for name in getattr(arguments, f"{better}_is_better")]
-    typed += [word for name, scale in arguments.scale for word in ("--scale", f"{name}={_written(scale)}")]
-    judged._alpha, failures = arguments.alpha, []
-    if arguments.compare_fail_on != "never":
-        judged._failed = bool(failures := failures_of(judged, arguments.compare_fail_on, arguments))
-    else:
-        judged._failed = False
-    words = ["agent-eval-schema", "compare", *read.values(), *typed, "--html", "comparison.html"]
-    judged._command = "" if arguments.html else shlex.join(words)
-    judged._markdown = shlex.join([*words[:-2], "--output", "markdown"])
-    found: ScoreComparison | ScoreHistory = judged
-    names = codes_in([arguments.configurations])
-    if len(new) > 1:
-        found = old.compare(
-            *new,
-            key=arguments.key,
-            cluster=arguments.cluster,
-            configurations=names or None,
-            metrics=asked,
-        )
-        named = ["--configurations", ",".join(names)] if names else []
-        found._command = "" if arguments.html else shlex.join([*words[:-2], *named, *words[-2:]])
-        found._markdown = shlex.join([*words[:-2], *named, "--output", "markdown"])
-    elif names:
-        raise EvalSetError("--configurations needs more than two runs")
+        words += [f"--{better}-is-better={name}" for name in getattr(arguments, f"{better}_is_better")]
+    words += [word for name, scale in arguments.scale for word in ("--scale", f"{name}={_written(scale)}")]
+    found._command = "" if arguments.html else shlex.join([*words, "--html", "comparison.html"])
+    found._markdown = shlex.join([*words, "--output", "markdown"])
     writers = {"json": found.to_json, "markdown": found.to_markdown}
     text = writers[arguments.output]() if arguments.output in writers else found.to_text(color=in_color())
     print_text(text, arguments.output)

@@ -134,7 +134,7 @@ def run(arguments: argparse.Namespace) -> int:
     from agent_eval_schema.render.printable import as_text
     from agent_eval_schema.text.choices import require_choice
 
-    read = {"FILE": arguments.file, **({"--against": arguments.against} if arguments.against else {})}
+    read = [arguments.file, *([arguments.against] if arguments.against else [])]
     for option in ("fail_on_regression", "key", "min_effect"):
         if getattr(arguments, option) and not arguments.against:
             raise EvalSetError(f"--{option.replace('_', '-')} needs --against OLD")
@@ -146,17 +146,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise EvalSetError(
             f"--confidence has no effect without --min or --max: set a threshold, such as --min {metrics[0]}=0.8"
         )
-    result, *older = (
-        score_trajectories(
-            open_input(file, arguments),
-            metrics,
-            tool_name=arguments.tool_name,
-            duplicates=arguments.duplicates,
-            empty=arguments.empty,
-            match=arguments.match,
-        )
-        for file in read.values()
-    )
+    options = {name: getattr(arguments, name) for name in ("tool_name", "duplicates", "empty", "match")}
+    result, *older = (score_trajectories(open_input(file, arguments), metrics, **options) for file in read)
     comparison = older[0].compare(result, key=arguments.key) if older else None
     regressions = []
     if comparison is not None:
