@@ -4,7 +4,8 @@ They come from colleagues, git, sync tools and crashes. Size and depth are measu
 its types decide; so each failure is one error that names the place and what to do.
 """
 
-from typing import Any, TypeVar
+from functools import cache
+from typing import TypeVar
 
 import msgspec
 
@@ -50,10 +51,4 @@ def read_json(path: str, kind: type[T], advice: str) -> T:
     return decoded(text, kind, path, advice)
 
 
-_DECODERS: dict[Any, msgspec.json.Decoder[Any]] = {}
-
-
-def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
-    if kind not in _DECODERS:
-        _DECODERS[kind] = msgspec.json.Decoder(kind)
-    return _DECODERS[kind]
+_decoder = cache(msgspec.json.Decoder)

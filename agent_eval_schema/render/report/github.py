@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import PurePath
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from agent_eval_schema.issues import Issue, file_of
 from agent_eval_schema.render.console import finding
@@ -44,7 +44,7 @@ def github_text(lines_of: Mapping[ReportSummary, Lines], *, root: str = ".", com
     shown = {s: _spread(reports, s, ANNOTATIONS_SHOWN) for s in Severity}
     if is_cut:
         del shown[Severity.INFO][ANNOTATIONS_SHOWN - 1 :]  # the closing note is a notice too
-    lines = [_annotation(found, root) for s in Severity for found in _with_lines(shown[s], lines_of)]
+    lines = [line for s in Severity for line in _annotations(shown[s], lines_of, root)]
     if is_cut:
         left = {s: counts[s] - len(shown[s]) for s in Severity}
         parts = ", ".join(plural(n, "note" if s is Severity.INFO else str(s)) for s, n in left.items() if n)
@@ -57,19 +57,11 @@ def github_text(lines_of: Mapping[ReportSummary, Lines], *, root: str = ".", com
     return "".join(line.replace("##[", r"##\x5b") + "\n" for line in lines)
 
 
-class _Found(NamedTuple):
-    """An issue, the report that has it, and the line on which its row begins (None: it has none)."""
-
-    report: ReportSummary
-    issue: Issue
-    line: int | None = None
-
-
-def _spread(reports: Sequence[ReportSummary], severity: Severity, most: int) -> list[_Found]:
+def _spread(reports: Sequence[ReportSummary], severity: Severity, most: int) -> list[tuple[ReportSummary, Issue]]:
     """The findings that say most, without notes that need no action: each code in turn, and of a code each file."""
     codes = sorted({c for r in reports for c in r.counts if RULES[c].severity is severity})
     by_code = [
-        _in_turn([_Found(r, i) for i in r.examples.get(c, ()) if not asks_for_nothing(c, i.hint)] for r in reports)
+        _in_turn([(r, i) for i in r.examples.get(c, ()) if not asks_for_nothing(c, i.hint)] for r in reports)
         for c in codes
     ]
     return list(_in_turn(by_code))[:most]
@@ -80,20 +72,17 @@ def _in_turn(groups: Iterable[Iterable[_T]]) -> Iterator[_T]:
     return (item for turn in zip_longest(*groups) for item in turn if item is not None)
 
 
-def _with_lines(chosen: list[_Found], lines_of: Mapping[ReportSummary, Lines]) -> Iterator[_Found]:
-    for report in dict.fromkeys(found.report for found in chosen):
-        issues = [found.issue for found in chosen if found.report is report]
+def _annotations(
+    chosen: Sequence[tuple[ReportSummary, Issue]], lines_of: Mapping[ReportSummary, Lines], root: str
+) -> Iterator[str]:
+    for report in dict.fromkeys(report for report, _ in chosen):
+        issues = [issue for own, issue in chosen if own is report]
         lines = lines_of[report](i.row for i in issues if i.row is not None)
         for issue in sorted(issues, key=lambda i: (i.row is None, i.row or 0)):
-            yield _Found(report, issue, None if issue.row is None else lines.get(issue.row))
-
-
-def _annotation(found: _Found, root: str) -> str:
-    report, issue, line = found
-    text = finding(issue, with_row=line is None)
-    text += f"\n→ {visible(issue.hint)}" if issue.hint else ""
-    where = {"file": path_from(file_of(line, report.name), root) if report.name else None, "line": line}
-    return _command(COMMANDS[issue.severity], text, **where, title=f"{issue.code} {issue.name}")
+            line = None if issue.row is None else lines.get(issue.row)
+            text = finding(issue, with_row=line is None) + (f"\n→ {visible(issue.hint)}" if issue.hint else "")
+            where = {"file": path_from(file_of(line, report.name), root) if report.name else None, "line": line}
+            yield _command(COMMANDS[issue.severity], text, **where, title=f"{issue.code} {issue.name}")
 
 
 def _command(name: str, text: str, **properties: object) -> str:
