@@ -31,18 +31,11 @@ class Change(NamedTuple):
     new: str
 
 
-class Fixed(NamedTuple):
-    """A fix of a cell, and the changes that make it."""
-
-    fix: CellFix
-    changes: list[Change]
-
-
 MOST_FIXES = 20
 """Fixes that are offered at one place, at most."""
 
 
-def fixes_at(path: str, text: Text, found: Found, first: int, last: int) -> list[Fixed]:
+def fixes_at(path: str, text: Text, found: Found, first: int, last: int) -> list[tuple[CellFix, list[Change]]]:
     """The fixes of the cells in some lines, each with its changes. Raises EvalSetError if the file cannot be fixed."""
     if found.lines is not None:  # a row is fixed by itself, whatever else is in the file
         part, shift = Text(text.lines[first : last + 1], text.units), first
@@ -51,20 +44,18 @@ def fixes_at(path: str, text: Text, found: Found, first: int, last: int) -> list
     codes = found.plan.codes - {MISSPELLED_COLUMN.code}
     start, end = text.starts[first], text.starts[min(last + 1, len(text.lines))]
 
-    def is_near(fix: CellFix) -> bool:
-        node = None if found.lines is not None else found.rows.node(fix.row)
-        return found.lines is not None or (node is not None and node.start < end and start <= node.end)
-
     cells: list[CellFix] = []
 
     def note(fix: CellFix) -> bool:
-        cells.append(fix)
+        node = None if found.lines is not None else found.rows.node(fix.row)
+        if found.lines is not None or (node is not None and node.start < end and start <= node.end):
+            cells.append(fix)
         return False
 
     _changes(path, part, found, codes, note)
     return [
-        Fixed(fix, [Change(start.below(shift), end.below(shift), new) for start, end, new in changes])
-        for fix in list(filter(is_near, cells))[:MOST_FIXES]
+        (fix, [Change(start.below(shift), end.below(shift), new) for start, end, new in changes])
+        for fix in cells[:MOST_FIXES]
         for changes in [_changes(path, part, found, codes, fix.__eq__)]
     ]
 

@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 import msgspec
 import numpy as np
 import pyarrow as pa
-from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_eval_schema.cells.arrow import filtered, packed, unpack
@@ -74,12 +73,8 @@ if TYPE_CHECKING:
 #
 # What travels is small: a path and a plan there, a few bytes a row back. Of data that only this process can read, such
 # as a DataFrame, the batches themselves are sent: each is checked by the process that takes it first.
-class Job(Struct, frozen=True):
-    """The job of a worker: the file, the plan of the validation, and the share of the worker."""
-
-    path: str
-    plan: Plan
-    share: Share
+Job = tuple[str, Plan, Share]
+"""The job of a worker: the file, the plan of the validation, and the share of the worker."""
 
 
 def check_with_workers(
@@ -87,7 +82,7 @@ def check_with_workers(
 ) -> Iterator[pa.RecordBatch]:
     """The checked batches of a file, in order; the units are those of this process, which has the share of number 0.
     Raises EvalSetError if a worker could not do its share."""
-    jobs = [Job(path, plan, replace(share, worker=k)) for k in range(1, share.workers)]
+    jobs: list[Job] = [(path, plan, replace(share, worker=k)) for k in range(1, share.workers)]
     run = "agent_eval_schema.validation.checked_run:check_share"
     others = [Worker(run, msgspec.msgpack.encode(job)) for job in jobs]
     parts = [((unit, unpack(payload)) for unit, payload in worker.messages()) for worker in others]
@@ -104,9 +99,9 @@ def check_share(job: bytes) -> Iterator[tuple[int, pa.Buffer]]:
     """In the worker: its share of the file, checked; each batch with the number of its unit."""
     from agent_eval_schema.io.files import open_file
 
-    options = msgspec.msgpack.decode(job, type=Job)
-    for unit, batch in units_of(open_file(options.path).quoting(options.plan.values), options.share):
-        yield unit, packed(check_batch(batch, options.plan))
+    path, plan, share = msgspec.msgpack.decode(job, type=Job)
+    for unit, batch in units_of(open_file(path).quoting(plan.values), share):
+        yield unit, packed(check_batch(batch, plan))
 
 
 # ---------------------------------------------------------------------------------------------------------------------

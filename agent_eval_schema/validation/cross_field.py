@@ -52,14 +52,14 @@ LISTS = tuple(name for name, _, _ in _EMPTY)
 
 def note_null_placeholders(rows: Rows) -> None:
     """Requests and responses that are another tool's placeholder for a missing value, or a whole chat in a text."""
-    for name, words in (("request", _PLACEHOLDERS), ("response", _PLACEHOLDERS if rows.plan.without_null else _NANS)):
+    for name, words in (("request", _PLACEHOLDERS), ("response", _PLACEHOLDERS if rows.plan.without_null else _OF_NAN)):
         at = rows.batch.schema.get_field_index(name)
         if at < 0:
             continue
         array = rows.batch.column(at)
         if not is_text(array.type) and not is_text((array := simplified(array)).type):
             continue
-        nulls = words.json if is_json_column(rows.batch.schema.field(at)) else words.text
+        nulls = pa.array([f'"{word}"' for word in words] if is_json_column(rows.batch.schema.field(at)) else words)
         short = pc.indices_nonzero(pc.less_equal(pc.binary_length(array), LONGEST_PLACEHOLDER))
         for row in short.filter(pc.is_in(array.take(short), nulls.cast(array.type))).to_pylist():
             got = describe(array[row].as_py().strip('"'))
@@ -76,16 +76,8 @@ _CHAT = (
 """A turn of a user at the begin of a text, and one of an assistant on a later line, which JSON text has escaped."""
 
 
-class _Words:
-    """Words to look for in a column of texts and in one of JSON texts."""
-
-    def __init__(self, *words: str) -> None:
-        self.text = pa.array(words)
-        self.json = pa.array([f'"{word}"' for word in words])
-
-
 _OF_NAN = ("nan", "NaN", "-nan", "-NaN", "<NA>", "NaT", "#NA", "#N/A N/A", *SHEET_ERRORS)
-_NANS, _PLACEHOLDERS = _Words(*_OF_NAN), _Words(*_OF_NAN, "NA", "N/A", "n/a", "NULL", "null", "None")
+_PLACEHOLDERS = (*_OF_NAN, "NA", "N/A", "n/a", "NULL", "null", "None")
 """What `pandas.read_csv` reads as missing, what `str` writes of NaN, NA and None, and errors of a spreadsheet: NA, None
 and null may be answers."""
 _MEANT = {"request": "a request", "response": "the agent's answer"}

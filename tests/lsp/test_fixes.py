@@ -76,8 +76,8 @@ def test_each_fix_of_a_cell_changes_what_the_command_changes_there(path: Path) -
     changes = [
         change
         for line in range(len(text.lines))
-        for fix in fixes_at(str(path), text, found, line, line)
-        for change in fix.changes
+        for _, changes in fixes_at(str(path), text, found, line, line)
+        for change in changes
     ]
     assert applied(text, list(dict.fromkeys(changes))) == fixed
 
