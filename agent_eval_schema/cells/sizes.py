@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from agent_eval_schema.cells.arrow import LARGEST_OFFSET, changed, per_cell, simplified
+from agent_eval_schema.cells.arrow import LARGEST_OFFSET, changed, filtered, per_cell, simplified
 from agent_eval_schema.cells.batch import is_json_column
 from agent_eval_schema.cells.notes import Notes, is_hidden, with_notes
 from agent_eval_schema.issues import Finding
@@ -79,6 +79,14 @@ def one_batch(rows: pa.Table | Iterable[pa.RecordBatch]) -> pa.RecordBatch:
 
 
 _WIDE = {"string": pa.large_string(), "binary": pa.large_binary()}
+
+
+def taken(batch: pa.RecordBatch, rows: Iterable[int]) -> pa.RecordBatch:
+    """These rows of a batch, in its order."""
+    mask = np.zeros(batch.num_rows, bool)
+    mask[list(rows)] = True
+    found = filtered(batch, mask)
+    return one_batch(found) if isinstance(found, pa.Table) else found
 
 
 def joined(batches: Iterable[pa.RecordBatch], rows: int, size: int) -> Iterator[pa.RecordBatch]:

@@ -20,11 +20,10 @@ import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 
-from agent_eval_schema.cells.arrow import filtered
 from agent_eval_schema.cells.cells import Cells, read_cells
 from agent_eval_schema.cells.edit import with_cells
 from agent_eval_schema.cells.notes import filled_rows
-from agent_eval_schema.cells.sizes import one_batch
+from agent_eval_schema.cells.sizes import taken
 from agent_eval_schema.fix.effects import FIXABLE, MOVED
 from agent_eval_schema.fix.values import CODES_OF, FIXES, FIXES_OF, opened_json_text
 from agent_eval_schema.formats.mlflow import EXPECTED
@@ -222,10 +221,7 @@ def _issues_of_rows(checked: pa.RecordBatch) -> list[_RowIssues]:
 
 def _checked(batch: pa.RecordBatch, rows: list[_Row], tries: list[Try], plan: Plan) -> pa.RecordBatch:
     """The validation result of these rows, with the cells that are tried."""
-    mask = np.zeros(batch.num_rows, bool)
-    mask[[row.at for row in rows]] = True
-    taken = filtered(batch, mask)
-    trial = one_batch(taken) if isinstance(taken, pa.Table) else taken
+    trial = taken(batch, [row.at for row in rows])
     cells: dict[str, dict[int, Any]] = {}
     for i, (row, attempt) in enumerate(zip(rows, tries, strict=True)):
         for column in row.what:

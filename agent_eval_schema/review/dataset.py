@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from agent_eval_schema.cells.cells import native_rows
 from agent_eval_schema.cells.hashing import hash_texts, hashes_of, seeded_hashes
+from agent_eval_schema.cells.sizes import taken
 from agent_eval_schema.conversion.convert import convert_eval_set
 from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.fix.fix import FIXED_FORMATS, fix_source
@@ -37,7 +38,7 @@ from agent_eval_schema.profile.profile_blocks import Assumptions
 from agent_eval_schema.profile.size import half_of_rate
 from agent_eval_schema.render.phrases import Call
 from agent_eval_schema.review.journal import RowKey, State
-from agent_eval_schema.review.labels import COLUMN_OF, EXAMPLES, LABELS, Applied, apply_states, places_of, taken
+from agent_eval_schema.review.labels import COLUMN_OF, EXAMPLES, LABELS, Applied, apply_states, places_of
 from agent_eval_schema.rule import Severity
 from agent_eval_schema.rules import columns
 from agent_eval_schema.runtime.progress import progress

@@ -12,15 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agent_eval_schema.cells.arrow import filtered
 from agent_eval_schema.cells.cells import native_rows
 from agent_eval_schema.cells.edit import with_edits
-from agent_eval_schema.cells.sizes import one_batch
+from agent_eval_schema.cells.sizes import taken
 from agent_eval_schema.fix.search import CellFix
 from agent_eval_schema.formats.format import Format
 from agent_eval_schema.formats.registry import find_format
@@ -204,14 +202,6 @@ def _edited(batch: pa.RecordBatch, edits: Mapping[int, Mapping[str, Any]], plan:
         for column, value in values.items():
             cells.setdefault(column, {})[row] = None if value is REMOVED else value
     return with_edits(batch, cells, plan.can_hold_objects)
-
-
-def taken(batch: pa.RecordBatch, rows: Sequence[int]) -> pa.RecordBatch:
-    """These rows of a batch, in its order."""
-    mask = np.zeros(batch.num_rows, bool)
-    mask[list(rows)] = True
-    found = filtered(batch, mask)
-    return one_batch(found) if isinstance(found, pa.Table) else found
 
 
 # --- a canonical row with other labels → the cells of the format that differ

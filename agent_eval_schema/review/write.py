@@ -23,6 +23,7 @@ import pyarrow as pa
 from msgspec.structs import replace
 
 from agent_eval_schema.cells.notes import own_columns
+from agent_eval_schema.cells.sizes import taken
 from agent_eval_schema.conversion.conversion import Conversion, find_writer
 from agent_eval_schema.conversion.convert import convert_eval_set
 from agent_eval_schema.diff.diff import Diff, diff_eval_sets
@@ -40,7 +41,7 @@ from agent_eval_schema.io.write import require_writable, write_batches
 from agent_eval_schema.render.phrases import plural
 from agent_eval_schema.review.dataset import Reviewed
 from agent_eval_schema.review.journal import DRAFT, State, in_file_name
-from agent_eval_schema.review.labels import Applied, taken
+from agent_eval_schema.review.labels import Applied
 from agent_eval_schema.rules.conversion import LEFT_OUT
 from agent_eval_schema.runtime.progress import Progress, progress
 
