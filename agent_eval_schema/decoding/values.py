@@ -150,7 +150,7 @@ class DocumentColumn(DecodedColumn):
         return None if flat.null_count or uris.null_count or blank else DocumentColumn(array)
 
     @cached_property
-    def array(self) -> pa.ListArray:
+    def array(self) -> pa.ListArray:  # type: ignore[override]
         """The column as a table of documents has it: without other keys, they are null."""
         if self._array.type == pa.list_(DOCUMENT):
             return self._array
@@ -161,7 +161,7 @@ class DocumentColumn(DecodedColumn):
     def __len__(self) -> int:
         return len(self._array)
 
-    def __getitem__(self, row: int) -> list[Document] | None:
+    def __getitem__(self, row: Any) -> Any:
         if not self._given[row]:
             return None
         start, end = self._bounds[row], self._bounds[row + 1]

@@ -4,8 +4,9 @@ They come from colleagues, git, sync tools and crashes. Size and depth are measu
 its types decide; so each failure is one error that names the place and what to do.
 """
 
+from collections.abc import Callable
 from functools import cache
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -51,4 +52,4 @@ def read_json(path: str, kind: type[T], advice: str) -> T:
     return decoded(text, kind, path, advice)
 
 
-_decoder = cache(msgspec.json.Decoder)
+_decoder: Callable[[Any], msgspec.json.Decoder[Any]] = cache(msgspec.json.Decoder)
