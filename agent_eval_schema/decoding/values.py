@@ -37,31 +37,20 @@ Mask = np.ndarray[Any, Any]
 
 
 class DecodedColumn(Sequence[Any]):
-    """A decoded column, however its cells are stored; of what a kind does not define, it has nothing."""
+    """A decoded column, however its cells are stored; of what a kind does not define, it has nothing.
+
+    Of each row, `given` is whether it has a cell that could be read, `filled` whether there is something in it (a list,
+    text or number that is not empty), `with_text` whether it is text that is not blank, `with_content` whether a
+    document of it has content, `with_uri` whether one has a doc_uri; documents that were looked for and not found have
+    a recall, so an empty list counts. `array` is the column as it came, if it stays in Arrow.
+    """
 
     array: pa.Array | None = None
-    """The column as it came, if it stays in Arrow."""
 
-    def given(self) -> Mask:
-        """Whether a row has a cell that could be read."""
+    def _none(self) -> Mask:
         return np.zeros(len(self), bool)
 
-    def filled(self) -> Mask:
-        """Whether there is something in the cell: a list, text or number that is not empty."""
-        return self.given()
-
-    def with_text(self) -> Mask:
-        """Whether the cell is text that is not blank."""
-        return np.zeros(len(self), bool)
-
-    def with_content(self) -> Mask:
-        """Whether a document of the cell has content."""
-        return np.zeros(len(self), bool)
-
-    def with_uri(self) -> Mask:
-        """Whether a document of the cell has a doc_uri; documents that were looked for and not found have a recall, so
-        an empty list counts."""
-        return np.zeros(len(self), bool)
+    given = filled = with_text = with_content = with_uri = _none
 
     def texts(self) -> pa.Array:
         """The cells that are text, as an Arrow array; the others are null."""
