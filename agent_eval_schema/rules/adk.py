@@ -50,7 +50,10 @@ ONE_CONVERSATION = _adk_page.error(
 LONG_CONVERSATION = Page(ADK_EVALUATE).warning(
     "AE165 adk-long-conversation",
     "A turn has more turns before it than its request repeats.",
-    why="If each request repeated all turns before it, a file would grow by the square of its turns.",
+    why=(
+        "The request of a turn repeats the turns before it. Without a limit, the rows of a file would grow by the "
+        "square of its turns; the request contains the most recent ones."
+    ),
     hint="Split the conversation, or keep the turns that the last questions depend on.",
     no_example="The rule applies from the 102nd turn of a conversation.",
 )
@@ -62,7 +65,10 @@ _criteria = Page(
 WRONG_CRITERION = _criteria.error(
     "AE166 adk-criterion",
     "A criterion of `test_config.json` is one that google-adk cannot apply.",
-    why="google-adk logs it and evaluates the others: a case can pass without it. It rejects a file of another form.",
+    why=(
+        "google-adk logs a criterion that it cannot apply, and evaluates the others: a case can pass without it. "
+        "A file of another form is rejected."
+    ),
     hint="Correct the criterion in `test_config.json`.",
 )
 

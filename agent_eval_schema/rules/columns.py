@@ -143,7 +143,10 @@ REFUSED_TAG = Page(MLFLOW_TAGS).warning(
         "with a log line at most. `mlflow.user` is reserved. Tags that MLflow itself set on a trace are not "
         "reported."
     ),
-    hint="Use at most 250 letters, digits and `_ - . / :`, no name that MLflow reserves, and 8,000 characters.",
+    hint=(
+        "Rename the tag: at most 250 letters, digits and `_ - . / :`, and no name that MLflow reserves. Shorten"
+        " its value to 8,000 characters."
+    ),
     bad=({**_ROW, "tags": {"team (new)": "search"}}, {**_ROW, "tags": {"mlflow.user": "ann"}}),
     good=({**_ROW, "tags": {"team.new": "search"}}, {**_ROW, "tags": {"mlflow.source.name": "search"}}),
 )

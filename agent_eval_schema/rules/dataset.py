@@ -21,7 +21,7 @@ _LOGGED = json.dumps({"info": {"trace_id": "tr-1"}, "data": {"spans": []}})
 REPEATED_TRACE_ID = Page(MLFLOW_TRACES).warning(
     "AE905 repeated-trace-id",
     "The row has the ID of its trace, and an earlier row has the same ID.",
-    why="The row stays valid, as its ID is derived; but results that are joined by it are those of both rows.",
+    why="The ID is derived, so the row stays valid; but results joined by request_id are those of both rows.",
     hint="Drop the row if the trace was exported twice; otherwise set a unique `request_id`.",
     bad=({**_HI, "trace": _LOGGED}, {**_HO, "trace": _LOGGED}),
     good=({"request_id": "1", **_HI, "trace": _LOGGED}, {"request_id": "2", **_HO, "trace": _LOGGED}),

@@ -83,7 +83,10 @@ MESSAGE_CONTENT = _chat_page.error(
 MESSAGE_SHAPE = _chat_page.error(
     "AE208 message-shape",
     "An entry of messages or history is not a valid message.",
-    why="The agent's model rejects the chat, and a judge cannot tell who wrote what.",
+    why=(
+        "The entry is not an object, or its role, name or tool calls have the wrong type. The agent's model "
+        "rejects the chat, and a judge cannot tell who wrote what."
+    ),
     hint='Write each message as an object: `{"role": "user", "content": "..."}`.',
     bad=({"request": {"messages": ["Hi"]}, "response": "Hello"},),
 )

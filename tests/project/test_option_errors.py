@@ -114,7 +114,7 @@ OPTIONS: dict[str, tuple[Callable[[], Any], str, str]] = {
     "a threshold": (lambda: scored().failing({RECALL: "high"}), "thresholds", "got a dict"),
     "a threshold of texts": (lambda: scored().failing({RECALL: ("low", "high")}), "thresholds", "got a dict"),
     "a threshold of three": (lambda: scored().failing({RECALL: (0, 0.5, 1)}), "thresholds", "got a dict"),
-    "other": (lambda: scored().compare(validate_eval_set(ROWS)), "other", "got the columns request"),
+    "other": (lambda: scored().compare(validate_eval_set(ROWS)), "data", "got the columns request"),
     "a name alone": (lambda: score_trajectories(ROWS, "trajectory_recal"), "metrics", f"did you mean '{RECALL}'?"),
     "data": (lambda: validate_eval_set(42), "data", "got 42"),
     "data of a class": (lambda: validate_eval_set(pd.DataFrame), "data", "got the class DataFrame"),
