@@ -207,11 +207,13 @@ BRAINTRUST = Format(
 
 # --- Phoenix
 _DOTTED = ("input", "output", "metadata")
+_OF_OTHERS = _NEVER | _OF_LOGS | {"reference", "expected"}
 
 
 def is_dotted(names: Sequence[str], _: Head) -> bool:
     """Whether the columns are those of Phoenix's CSV export, where an object has a column per key."""
-    return all(any(name.startswith(f"{owner}.") for name in names) for owner in ("input", "output"))
+    owners = {name.partition(".")[0] for name in names if "." in name}
+    return owners >= {"input", "output"} and _OF_OTHERS.isdisjoint(names)
 
 
 def _is_frame(names: Sequence[str], head: Head) -> bool:
@@ -251,7 +253,7 @@ PHOENIX = Format(
     signs=Signs(
         sure=tuple(("input", "output", name) for name in ("node_id", "splits", "example_id", "metadata")),
         likely=(("input", "output"),),
-        never=_NEVER | _OF_LOGS | {"reference", "expected"},
+        never=_OF_OTHERS,
         note="where the output is the reference answer",
     ),
     fields=(Field("id", "request_id", as_text, others=("example_id",)), *_fields("input", "output")[1:]),

@@ -6,9 +6,10 @@ mapInArrow. Rules on the whole dataset run in the builder (report_builder.py).
 
 import pyarrow as pa
 
+from agent_eval_schema.cells.batch import is_json_column
 from agent_eval_schema.cells.edit import with_columns
 from agent_eval_schema.cells.numbers import with_lost_numbers
-from agent_eval_schema.cells.repeats import with_repeated_keys
+from agent_eval_schema.cells.repeats import json_in_string, with_repeated_keys
 from agent_eval_schema.cells.sizes import without_large_cells
 from agent_eval_schema.decoding.texts import TEXT_COLUMNS
 from agent_eval_schema.formats.format import identity
@@ -28,8 +29,8 @@ _OBJECTS = frozenset(COLUMNS) - {"response", "outputs", "trace", *TEXT_COLUMNS}
 """Columns whose texts are objects or lists; what an agent or a user wrote is a text, whatever it looks like."""
 
 
-def _holds_objects_as_text(field: pa.Field) -> bool:
-    return field.name in _OBJECTS and not field.metadata and not pa.types.is_nested(field.type)
+def _is_text(field: pa.Field) -> bool:
+    return not field.metadata and not pa.types.is_nested(field.type)
 
 
 def check_batch(batch: pa.RecordBatch, plan: Plan) -> pa.RecordBatch:
@@ -44,8 +45,14 @@ def check_batch(batch: pa.RecordBatch, plan: Plan) -> pa.RecordBatch:
             spec = find_format(plan.format)
             most = plan.max_cell_bytes
             given = with_lost_numbers(batch if most is None else without_large_cells(batch, most))
-            if spec.is_rows and any(map(_holds_objects_as_text, given.schema)):
-                given = with_repeated_keys(given, _OBJECTS)
+            texts = [
+                field.name
+                for field, cells in zip(given.schema, given.columns, strict=True)
+                if field.name in _OBJECTS
+                and (json_in_string([cells]).true_count if is_json_column(field) else _is_text(field))
+            ]
+            if spec.is_rows and texts:
+                given = with_repeated_keys(given, texts)
             rows = Rows(given if spec.read is identity else spec.read(given), plan)
             for step in STEPS if spec.is_rows else STEPS_OF_OTHER_ROWS:
                 if not step.columns or not (rows.names | rows.values.keys()).isdisjoint(step.columns):

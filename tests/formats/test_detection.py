@@ -57,6 +57,13 @@ def test_a_table_is_taken_for_what_its_columns_say(columns: str, format: str | N
     assert detect(columns.split()).format == format
 
 
+@pytest.mark.parametrize(
+    ("beside", "format"), [("id", "phoenix"), ("latency_ms", "databricks"), ("request", "databricks")]
+)
+def test_columns_with_dots_are_phoenixs_unless_they_are_of_a_log(beside: str, format: str) -> None:
+    assert validate_eval_set([{"input.question": "a", "output.answer": "b", beside: "c"}]).format == format
+
+
 def test_a_table_without_columns_is_ours() -> None:
     assert detect([]).format == "databricks"
 

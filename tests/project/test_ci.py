@@ -111,7 +111,9 @@ def ci_run(folder: Path, lanes: str, *arguments: str) -> subprocess.CompletedPro
     script = re.sub(r"^lanes=.*$", f"lanes={lanes}", script, flags=re.MULTILINE)
     legs = "".join(f"{name}() {{ {body}; }}\n" for name, body in STAND_INS.items())
     (folder / ".ci").mkdir()
-    (folder / ".ci" / "run").write_text(script.replace("# Three at a time", f"{legs}\n# Three at a time"), encoding="utf-8")
+    (folder / ".ci" / "run").write_text(
+        script.replace("# Three at a time", f"{legs}\n# Three at a time"), encoding="utf-8"
+    )
     shutil.copy(README, folder)
     git(folder, "init", "-q")
     git(folder, "add", "-A")

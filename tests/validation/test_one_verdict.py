@@ -144,6 +144,11 @@ KNOWN: dict[str, list[Row]] = {
         {"inputs": {"question": "a"}, "outputs": "b", "expected_response": "its own"},
         {"inputs": {"question": "c"}, "outputs": "d", "expectations": {"expected_response": "mlflow's"}},
     ],
+    "a key twice in an object that is text": [
+        {"request": '{"messages": [{"role": "user", "content": "a", "content": "b"}]}', "response": "c"},
+        {"request": "Hi", "response": "c", "expected_facts": '[{"a": 1, "a": 2}]', "tags": '{"a": "1", "a": "2"}'},
+    ],
+    "a key twice in inputs that are text": [{"inputs": '{"a": 1, "a": 2}', "outputs": "b"}],
     "the word null as inputs": [{"inputs": "null"}, {"inputs": {"question": "Hi"}, "outputs": "null"}],
     "the first row is no span": [
         {"name": "a", "context": "[x", "attributes": {}},
