@@ -58,7 +58,7 @@ def test_a_table_is_taken_for_what_its_columns_say(columns: str, format: str | N
 
 
 @pytest.mark.parametrize(
-    ("beside", "format"), [("id", "phoenix"), ("latency_ms", "databricks"), ("request", "databricks")]
+    ("beside", "format"), [("id", "phoenix"), ("latency_ms", "unknown"), ("request", "databricks")]
 )
 def test_columns_with_dots_are_phoenixs_unless_they_are_of_a_log(beside: str, format: str) -> None:
     assert validate_eval_set([{"input.question": "a", "output.answer": "b", beside: "c"}]).format == format
