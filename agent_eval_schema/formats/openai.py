@@ -155,6 +155,7 @@ OPENAI = Format(
     ),
     read_rest=_read_item,
     write_rest=_write_item,
+    originals=("item",),
     extra_columns=("item", "input", "ideal", "sample"),
     places={
         "request": "item",

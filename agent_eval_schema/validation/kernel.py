@@ -7,7 +7,7 @@ mapInArrow. Rules on the whole dataset run in the builder (report_builder.py).
 import pyarrow as pa
 
 from agent_eval_schema.cells.batch import is_json_column
-from agent_eval_schema.cells.edit import with_columns
+from agent_eval_schema.cells.notes import without_notes
 from agent_eval_schema.cells.numbers import with_lost_numbers
 from agent_eval_schema.cells.repeats import json_in_string, with_repeated_keys
 from agent_eval_schema.cells.sizes import without_large_cells
@@ -68,7 +68,8 @@ def check_batch(batch: pa.RecordBatch, plan: Plan) -> pa.RecordBatch:
             parts = (batch.slice(0, half), batch.slice(half))
             return join([check_batch(part, plan) for part in parts], plan)
         with quoting(plan.values):
-            unread = with_columns(batch, {}, find_format(plan.format).reads)
+            kept = [i for i, f in enumerate(batch.schema) if f.name not in find_format(plan.format).reads]
+            unread = batch.select(kept) if kept else without_notes(batch.num_rows)
             return assemble(_broken(rows or Rows(unread, plan), error))
 
 

@@ -242,12 +242,12 @@ def test_a_bound_method_is_called_as_its_runnable(model: Any) -> None:
     assert read_output(asyncio.run(call("hello"))) == Answer("Done", [SEARCH])
 
 
-@pytest.mark.oracle
 @pytest.mark.parametrize("type", [["human"], {"a": 1}, 1])
 def test_a_type_of_an_answer_that_is_no_text_is_none_of_a_message(type: Any) -> None:
     assert read_output([{"type": type, "response": "Hi"}]).response == read_output({"response": "Hi"}).response == "Hi"
 
 
+@pytest.mark.oracle
 def test_rows_are_no_conversation() -> None:
     graphs = pytest.importorskip("langgraph.graph")
     memory = pytest.importorskip("langgraph.checkpoint.memory")

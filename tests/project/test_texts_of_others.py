@@ -141,6 +141,7 @@ ALLOWED = {
     "io/jsonl.py": "lines of data, which are measured when they are read",
     "io/work_folder.py": "makes a job comparable with the one that was written",
     "validation/settings.py": "the one reader of TOML: it catches what is nested too deep",
+    "validation/checked_batch.py": "what it has put into the metadata of a batch itself",
     "validation/report_builder.py": "what this process or one of its workers has put into the metadata of a batch",
     "inference_tables/spark.py": "what the executors of this run have counted",
     "integrations/mlflow/prepare_spark.py": "what the executors of this run have collected",
