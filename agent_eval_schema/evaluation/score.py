@@ -369,7 +369,8 @@ class Scoring:
         for frame in self._frames():
             rows = slice(start, start + len(frame))
             table = frame.drop(columns=[name for name in RUN_COLUMNS if name in whole.columns], errors="ignore")
-            table = table.assign(**{name: column[rows] for name, column in whole.columns.items()})
+            columns = {n: pd.Series(c[rows], table.index, dtype=c.dtype) for n, c in whole.columns.items()}
+            table = table.assign(**columns)  # pandas 3 makes texts of an array of objects
             if has_ids and REQUEST_ID not in table.columns:
                 table.insert(0, REQUEST_ID, pd.Series(whole.ids[rows], table.index, dtype="object"))
             if self._source.index is None:
