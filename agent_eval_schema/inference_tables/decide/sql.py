@@ -380,7 +380,8 @@ def quota_table(strata: pa.Table, plan: BuildPlan) -> pa.Table:
 
 def _shares(wanted: int, sizes: Mapping[str, int]) -> dict[str, int]:
     """The whole part of the share of each; what is left goes to the largest remainders, one each."""
-    shares = {name: divmod(wanted * size, sum(sizes.values()) or 1) for name, size in sizes.items()}
+    total = sum(sizes.values()) or 1
+    shares = {name: divmod(wanted * size, total) for name, size in sizes.items()}
     left = wanted - sum(whole for whole, _ in shares.values())
     largest = {*sorted(shares, key=lambda name: (-shares[name][1], name))[:left]}
     return {name: whole + (name in largest) for name, (whole, _) in shares.items()}
