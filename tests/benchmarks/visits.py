@@ -27,7 +27,7 @@ MARK = "how many days of parental leave"
 PACKAGE = "agent_eval_schema"
 DEPTH = 3
 """Containers within containers that are looked into."""
-MOST = {"request": 20, "trace": 29}
+MOST = {"request": 20, "trace": 28}
 """The functions that a good cell of a column may visit (`tests/project/test_calls.py`)."""
 
 
