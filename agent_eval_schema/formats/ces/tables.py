@@ -4,6 +4,7 @@ ces-csv          one row per row of the golden CSV; its issues are found while i
 ces-evaluation   one row per evaluation, its columns the top-level fields
 """
 
+import os
 from collections.abc import Container, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import count
@@ -100,8 +101,8 @@ _Chunk = tuple[pa.RecordBatch, list[str], list[Fields], list[int] | None]
 
 
 def _chunks(source: Source, header: list[str]) -> Iterator[_Chunk]:
-    if source.kind == "csv" and source.path is not None and not source.differs_from_file:
-        for names, records in csv_chunks(source.path):
+    if source.kind == "csv" and os.path.isfile(source.path or "") and not source.differs_from_file:
+        for names, records in csv_chunks(str(source.path)):
             rows: list[Fields] = [None if record_problem(names, record) else record.fields for record in records]
             yield csv_batch(names, records), names, rows, [record.line for record in records]
         return

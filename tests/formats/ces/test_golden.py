@@ -4,6 +4,7 @@ import base64
 import csv
 import io
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -646,3 +647,11 @@ def test_the_json_schema_is_that_of_an_evaluation() -> None:
     validator = jsonschema.Draft202012Validator(json_schema("ces-evaluation"))
     file = ces.read_golden_csv(ces.golden_template())
     assert validator.is_valid(dict(file.evaluations[0]))
+
+
+def test_a_folder_of_golden_csv_files_is_read(tmp_path: Path, samples: Path) -> None:
+    for name in ("a.csv", "b.csv"):
+        shutil.copy(samples / "golden.csv", tmp_path / name)
+    report = validate_eval_set(tmp_path)
+    assert report.format == "ces-csv"
+    assert report.row_count == 2 * validate_eval_set(samples / "golden.csv").row_count
