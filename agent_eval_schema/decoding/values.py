@@ -47,10 +47,10 @@ class DecodedColumn(Sequence[Any]):
 
     array: pa.Array | None = None
 
-    def _none(self) -> Mask:
+    def _no_row(self) -> Mask:
         return np.zeros(len(self), bool)
 
-    given = filled = with_text = with_content = with_uri = _none
+    given = filled = with_text = with_content = with_uri = _no_row
 
     def texts(self) -> pa.Array:
         """The cells that are text, as an Arrow array; the others are null."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -74,8 +75,9 @@ class OfSeveral(Savable):
     _fallen_words = "that became worse"
     """What is reported of the rows at `_fallen`."""
 
+    @abstractmethod
     def _fallen(self) -> list[int]:
-        raise NotImplementedError
+        """The rows to be reviewed, as places among those that are compared."""
 
     def _page(self) -> str:
         from agent_eval_schema.render.block_html import view_page
@@ -318,13 +320,13 @@ class ScoreComparison(OfSeveral):  # numpydoc ignore=PR01
             about.append(Line(f"Rows are matched by {self.matched_by}.", "muted"))
         about += [Line(remark, "warning") for remark in self.remarks]
         means: list[Block] = [_means(judged, tested > 1, alpha, "Metrics"), *about]
-        apart: list[Block] = [
+        not_judged: list[Block] = [
             Line("Figures and constants, which are not judged:" if figures else "", "muted"),
             _figures(figures),
         ]
         on_page: list[Block] = [
             Terms([(f"Only {which}", count) for which, count in only]),
-            Section("means", "Metrics", [*means, *apart] if self.lines else []),
+            Section("means", "Metrics", [*means, *not_judged] if self.lines else []),
             Section("scores", title, scores),
         ]
         runs = zip(("Before", "After"), [result._about for result in self._results], strict=False)
@@ -339,7 +341,7 @@ class ScoreComparison(OfSeveral):  # numpydoc ignore=PR01
             if worse
             else "",
             blocks=[
-                Only("text", [*means, *(Line(f"{count} only {which}") for which, count in only), *apart]),
+                Only("text", [*means, *(Line(f"{count} only {which}") for which, count in only), *not_judged]),
                 Only("html", on_page),
             ],
         )
