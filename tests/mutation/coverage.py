@@ -81,6 +81,9 @@ class Loader(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             spec.loader_state = code
         return spec
 
+    def get_data(self, path: str) -> bytes:
+        return Path(path).read_bytes()
+
     def exec_module(self, module: ModuleType) -> None:
         module.__file__ = module.__spec__.origin  # type: ignore[union-attr]
         exec(module.__spec__.loader_state, module.__dict__)  # type: ignore[union-attr]
