@@ -69,8 +69,10 @@ def test_the_help_fits_a_terminal_and_its_examples_can_be_copied(
     words = parser.format_help()
     lines = [line for line in words.splitlines() if "[--" not in line]  # of the usage, which argparse breaks
     assert [line for line in lines if len(line) > 80] == []
-    commands = words.partition("\nexamples:\n")[2].replace(" \\\n", " ").splitlines()
+    prose, _, examples = words.partition("\nexamples:\n")
+    commands = examples.replace(" \\\n", " ").splitlines()
     assert [shlex.split(line) for line in commands] == [shlex.split(line) for line in examples_of(parser)]
+    assert str(parser.description) in prose.replace("\n", " ")
 
 
 def _filled(parser: argparse.ArgumentParser) -> list[argparse._ArgumentGroup]:

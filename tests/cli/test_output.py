@@ -19,6 +19,7 @@ import pytest
 
 from agent_eval_schema import cli
 from agent_eval_schema.cli import argument_parser, main
+from agent_eval_schema.cli.output import print_text
 from tests.conftest import SAMPLES
 
 SIGNS = ("::error::owned", "::set-output name=owned::1", "##[error]owned", "##vso[task.complete]owned")
@@ -145,6 +146,27 @@ def test_nor_does_a_wrong_option(sign: str, capsys: pytest.CaptureFixture[str]) 
         said = capsys.readouterr().err
         assert "owned" in said
         assert [line for line in lines_of(said) if obeys(line)] == []
+
+
+@pytest.mark.parametrize(
+    ("form", "shown"),
+    [
+        *[(form, "::error::owned") for form in ("github", "script")],
+        *[(form, r"\u003a:error::owned") for form in ("json", "sarif")],
+        ("junit", "&#58;:error::owned"),
+        *[(form, r"\x3a:error::owned") for form in ("text", "table", "markdown")],
+    ],
+)
+def test_a_command_is_printed_only_in_the_form_of_commands_or_for_a_shell(
+    form: str, shown: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    print_text("::error::owned\n", form)
+    assert capsys.readouterr().out == f"{shown}\n"
+
+
+def test_github_obeys_what_a_validation_prints_for_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["validate", str(SAMPLES / "broken.jsonl"), "--output", "github"]) == 1
+    assert capsys.readouterr().out.startswith("::error ")
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -146,11 +147,17 @@ def test_an_error_without_a_signal_stays_what_it_is() -> None:
         raise RuntimeError("none")
 
 
-def test_the_handlers_are_those_of_before() -> None:
+def test_a_block_without_a_signal_leaves_nothing() -> None:
+    """The handlers are those of before, nothing is written to a pipe, and the thread that reads from it ends."""
     before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+    threads = set(threading.enumerate())
     with ending_on_signals():
         assert signal.getsignal(signal.SIGTERM) is not before[1]
+        (watching,) = set(threading.enumerate()) - threads
     assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
+    assert signal.set_wakeup_fd(-1) == -1
+    watching.join(timeout=60)
+    assert not watching.is_alive()
 
 
 def test_what_does_not_end_is_ended_without_its_files(tmp_path: Path) -> None:
