@@ -29,6 +29,7 @@ from agent_eval_schema import (
     validate_eval_set,
 )
 from agent_eval_schema.cells.hashing import seeded_hashes
+from agent_eval_schema.inference_tables.build_file import build_file
 from agent_eval_schema.inference_tables.make_plan import KEEPABLE
 from agent_eval_schema.io import source as source_
 from agent_eval_schema.schema import COLUMNS
@@ -883,3 +884,22 @@ def test_a_record_of_a_batch_without_a_prediction_is_excluded() -> None:
     [row] = build.excluded.to_dict("records")
     assert (row["request_id"], row["reason"]) == ("b#1", "no_response")
     assert row["message"] == "record 1: expected a response, got none"
+
+
+@pytest.mark.parametrize("option", ["out", "excluded"])
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("rows.docx", "unknown file extension"),
+        ("missing/rows.jsonl", "no such folder"),
+        ("missing/rows", "no such folder"),
+        ("folder", "there is something already"),
+    ],
+)
+def test_an_output_that_cannot_be_written_is_reported_before_the_table_is_read(
+    name: str, why: str, option: str, tmp_path: Path
+) -> None:
+    (tmp_path / "folder" / "in it").mkdir(parents=True)
+    outputs = {"out": str(tmp_path / "rows.jsonl"), option: str(tmp_path / name)}
+    with pytest.raises(EvalSetError, match=why):
+        build_file("no-such-table.jsonl", chosen={}, **outputs)
