@@ -225,6 +225,15 @@ def test_a_step_that_is_sent_again_is_made_once_over_restarts(tmp_path: Path) ->
     assert at(tmp_path).states() == {ROW: {"expected_facts": ["a"]}}
 
 
+def test_the_cells_of_a_row_are_those_of_its_first_change_that_has_them(tmp_path: Path) -> None:
+    """Those of a page without a server have none."""
+    journal = at(tmp_path)
+    for path, cells in (("note", None), ("rating", {"request": "Hi"}), ("reason", {"request": "Bye"})):
+        journal.append([Change(ROW, path, None, "right", cells)])
+    assert journal.cells == at(tmp_path).cells == {ROW: {"request": "Hi"}}
+    assert [event.cells for event in at(tmp_path).events] == [None, {"request": "Hi"}, None]
+
+
 def test_what_is_typed_and_not_entered_is_no_step_to_undo(tmp_path: Path) -> None:
     journal = at(tmp_path)
     journal.append([change("It is", path="draft:expected_facts")])

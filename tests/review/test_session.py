@@ -335,9 +335,20 @@ def test_the_search_is_in_all_cells() -> None:
     assert session().search("human") == [5, 6]
 
 
-def test_guidelines_of_other_rows_are_offered() -> None:
-    rows = [{"request": "a", "response": "b", "guidelines": ["Be kind"]}] * 2 + ROWS
-    assert session(rows).overview()["guidelines"] == ["Be kind"]
+def test_guidelines_and_facts_of_other_rows_are_offered_those_of_most_rows_first() -> None:
+    own = {"guidelines": ["Be kind"], "expected_facts": ["f0"]}
+    rows = [{"request": f"{i}?", "response": "b", **cells} for i, cells in enumerate([own, {}, own])]
+    work = session([*rows, {**rows[0], "guidelines": ["Be brief"], "expected_facts": ["f1"]}])
+    assert [work.overview()[name] for name in ("guidelines", "facts")] == [["Be kind", "Be brief"], ["f0", "f1"]]
+    alone = session([{**ROWS[0], **own}, ROWS[1]])
+    assert [alone.overview()[name] for name in ("guidelines", "facts")] == [["Be kind"], ["f0"]]
+
+
+def test_a_reviewer_signs_rows_that_were_submitted_or_labeled_and_none_that_was_flagged() -> None:
+    work = session()
+    work.apply([{"row": 0, "path": "status", "new": "submitted"}, {"row": 1, "path": "status", "new": "flagged"}])
+    work.apply([{"row": 2, "path": "expected_facts", "new": ["f"]}, {"row": 4, "path": "note", "new": "n"}])
+    assert work.reviewers() == {0: ["maria"], 2: ["maria"]}
 
 
 def written(folder: Path, rows: list[Row]) -> str:
