@@ -236,11 +236,9 @@ _AT_A_BYTE = (reading.MALFORMED_JSON, reading.MALFORMED_ROW, reading.NAN_LITERAL
 
 
 def problem_mark(error: EvalSetError) -> Mark:
-    """A file that cannot be read, as a mark on its first line."""
-    message = str(error)
-    line = re.search(r"\bline (\d{1,9})", message)
-    at = Place(max(int(line[1]) - 1, 0) if line else 0, 0)
-    return Mark("", message, "", None, at, at._replace(column=1))
+    """A file that cannot be read, as a mark on its first character: only the header of a table is such a line, and a
+    line that a message names may be one of the settings."""
+    return Mark("", str(error), "", None, Place(0, 0), Place(0, 1))
 
 
 def is_dataset(path: str) -> bool:

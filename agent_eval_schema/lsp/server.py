@@ -344,7 +344,7 @@ class Session:
                 f"{row}: {answers.question(found, node)}",
                 types.SymbolKind.Object,
                 self._span(text, node.start, node.end),
-                self._span(text, node.start, node.start + 1),
+                self._span(text, node.start, node.start),  # its first character
             )
             for row, node in answers.rows_listed(found)
         ]

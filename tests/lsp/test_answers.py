@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -194,3 +197,42 @@ def test_a_row_is_listed_by_its_question(tmp_path: Path) -> None:
     questions = [answers.question(found, node) for _, node in answers.rows_listed(found)]
     assert questions == ["Where is my order?", "Why?", "only"]
     assert text.lines
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Any:
+    """A session of the server with an open file, in this process."""
+    pytest.importorskip("pygls")
+    from agent_eval_schema.lsp.server import File, Session
+
+    path, session = tmp_path / "rows.json", Session(None)
+    path.write_text('[\n {"request": "Why?",\n  "response": "b"},\n {"request": "How?", "response": "b"}\n]\n')
+    text = Text.of(path.read_text())
+    file = session.files["uri"] = File("uri", str(path), text, 1)
+    file.found, file.shown = check_all(str(path), text), 1
+    return session
+
+
+def asked_for(lines: tuple[int, int] = (0, 9)) -> SimpleNamespace:
+    start, end = (SimpleNamespace(line=line, character=0) for line in lines)
+    return SimpleNamespace(text_document=SimpleNamespace(uri="uri"), range=SimpleNamespace(start=start, end=end))
+
+
+def test_the_symbol_of_a_row_is_its_question_and_leads_to_its_brace(session: Any) -> None:
+    found = asyncio.run(session.symbols(asked_for()))
+    places = [[(p.line, p.character) for r in (s.range, s.selection_range) for p in (r.start, r.end)] for s in found]
+    assert [s.name for s in found] == ["0: Why?", "1: How?"]
+    assert places == [[(1, 1), (2, 18), (1, 1), (1, 2)], [(3, 1), (3, 37), (3, 1), (3, 2)]]
+
+
+@pytest.mark.parametrize(
+    ("lines", "ends"), [((0, 9), [2, 3]), ((2, 2), [2]), ((3, 3), [3]), ((0, 1), []), ((4, 9), [])], ids=str
+)
+def test_hints_are_at_the_rows_that_end_in_the_shown_lines(
+    lines: tuple[int, int], ends: list[int], session: Any
+) -> None:
+    assert asyncio.run(session.inlay_hints(asked_for(lines))) == []  # the editor did not switch them on
+    session.initialize(SimpleNamespace(initialization_options={"inlayHints": True}))
+    hints = asyncio.run(session.inlay_hints(asked_for(lines)))
+    assert [hint.position.line for hint in hints] == ends
+    assert all(hint.label.endswith(" metrics") for hint in hints)

@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.lsp import check
 from agent_eval_schema.lsp.check import Found, Mark, check_all, check_lines, marks_of
-from agent_eval_schema.lsp.text import Text
+from agent_eval_schema.lsp.text import Place, Text
 from agent_eval_schema.validation.validate import check_source
 from tests.conftest import DATA, SAMPLES
 
@@ -209,3 +210,24 @@ def test_the_issues_shown_are_bounded_errors_first(tmp_path: Path, monkeypatch: 
 def test_a_check_that_is_stopped_ends(tmp_path: Path) -> None:
     (tmp_path / "rows.jsonl").write_text('{"request": "a", "response": "b"}\n')
     assert check_all(str(tmp_path / "rows.jsonl"), read(tmp_path / "rows.jsonl"), lambda: True) is None
+
+
+@pytest.mark.parametrize(
+    ("header", "settings", "why"),
+    [
+        ('request,"re"x"sponse', "", "rows.csv: line 1: the header cannot be read: "),
+        ("request,response", 'format = "vertex"\n= 3\n', "agent-eval-schema.toml: malformed TOML: "),
+    ],
+    ids=["header", "settings"],
+)
+def test_a_file_that_cannot_be_read_is_marked_at_its_start(
+    header: str, settings: str, why: str, tmp_path: Path
+) -> None:
+    """A line of the settings is none of the file."""
+    path = tmp_path / "rows.csv"
+    path.write_text(f"{header}\na,b\n")
+    (tmp_path / "agent-eval-schema.toml").write_text(settings)
+    with pytest.raises(EvalSetError, match=why) as raised:
+        check_all(str(path), read(path))
+    mark = check.problem_mark(raised.value)
+    assert (mark.message, mark.start, mark.end) == (str(raised.value), Place(0, 0), Place(0, 1))
