@@ -900,6 +900,6 @@ def test_an_output_that_cannot_be_written_is_reported_before_the_table_is_read(
     name: str, why: str, option: str, tmp_path: Path
 ) -> None:
     (tmp_path / "folder" / "in it").mkdir(parents=True)
-    outputs = {"out": str(tmp_path / "rows.jsonl"), option: str(tmp_path / name)}
+    outputs: dict[str, Any] = {"out": str(tmp_path / "rows.jsonl"), option: str(tmp_path / name)}
     with pytest.raises(EvalSetError, match=why):
         build_file("no-such-table.jsonl", chosen={}, **outputs)
