@@ -103,7 +103,8 @@ def _print_all(console: Console, blocks: Iterable[Block], indent: int) -> None:
             case Line():
                 _print_line(console, _text(block.words, block.mood), indent + block.indent)
             case Terms():
-                _print_lines(console, [(Part(term, "bold"), text) for term, text in block.pairs], indent)
+                pairs = [[_text(Part(term, "bold")), _text(text)] for term, text in block.pairs]
+                _print_lines(console, pairs, indent)
             case Table():
                 _print_table(console, block, indent)
             case Examples():
@@ -153,7 +154,7 @@ def _print_table(console: Console, table: Table, indent: int) -> None:
     elif any(columns.values()):
         print_columns(console, list(columns.values()), rows, indent)
     elif rows:
-        _print_lines(console, table.rows, indent, numbers=True)
+        _print_lines(console, rows, indent, numbers=True)
     print_more(console, max(table.total, len(table.rows)) - len(rows), indent)
 
 
@@ -168,15 +169,13 @@ def _bar(of: Words | Cell) -> Text | None:
     return Text("█" * filled, style="green").append("░" * (BAR - filled), style="dim")
 
 
-def _print_lines(
-    console: Console, rows: Iterable[Sequence[Words | Cell]], indent: int, *, numbers: bool = False
-) -> None:
+def _print_lines(console: Console, rows: Sequence[Sequence[Text]], indent: int, *, numbers: bool = False) -> None:
     """Texts in columns, the last one wrapped; with `numbers`, the first is aligned right."""
     lines = RichTable(box=None, show_header=False, padding=(0, 2, 0, 0), pad_edge=False)
-    texts = [list(map(_text, row)) for row in rows]
-    for i in range(len(texts[0]) if texts else 0):
-        lines.add_column(justify="right" if numbers and not i else "left", no_wrap=i < len(texts[0]) - 1)
-    for row in texts:
+    columns = len(rows[0])
+    for i in range(columns):
+        lines.add_column(justify="right" if numbers and not i else "left", no_wrap=i < columns - 1)
+    for row in rows:
         lines.add_row(*row)
     console.print(Padding(lines, (0, 0, 0, indent)) if indent else lines)
 

@@ -13,6 +13,7 @@ import pytest
 from agent_eval_schema import CustomMetric, EvalResult, EvalSetError, EvalTask, ScoreHistory, load_result
 from agent_eval_schema.cli import main
 from agent_eval_schema.evaluation.history import _picture, run_names
+from agent_eval_schema.render.blocks import Trend
 from tests.evaluation.test_saved_result import scores_file
 from tests.render.test_script import embedded
 
@@ -75,19 +76,25 @@ def test_rows_that_change_sides() -> None:
     assert "0.5 → 0.9 → 0.4 → 0.6" in text
 
 
+def picture_of(found: ScoreHistory) -> Trend:
+    (change,) = (of for of in found._changes if of.metric == "quality")
+    return _picture([line for line in found.lines if line.metric == "quality"], found._infos["quality"], change)
+
+
 def test_the_picture_of_a_metric_by_hand() -> None:
     found = history([0.5] * 4, [None, 0, 0, 1], [1.0] * 4)
-    lines = [line for line in found.lines if line.metric == "quality"]
-    (change,) = (of for of in found._changes if of.metric == "quality")
-    picture = _picture(lines, found._infos["quality"], change)
-    assert [point and point[0] for point in picture.points] == [0, 120, 240]
-    heights = [point[1] for point in picture.points if point]
-    assert heights[1] > heights[0] > heights[2]  # higher is up
+    picture = picture_of(found)
+    assert picture.points == [(0, 60), (120, 80), (240, 0)]  # from the left to the right, higher is up
     assert picture.runs[0] == "1 0.500"
     assert (picture.change, picture.moods) == ("first to last: not tested", ["", "", ""])
     page = found.to_html()
     assert page.count("<figure>") == len(found._infos)
     assert '<a href="#rows">' in page
+
+
+def test_a_mean_that_never_changes_is_a_line_in_the_middle() -> None:
+    picture = picture_of(history([1.0] * 4, [1.0] * 4, [1.0] * 4))
+    assert (picture.points, picture.size) == ([(0, 40), (120, 40), (240, 40)], (240, 80))
 
 
 def test_significant_steps_are_marked_whatever_the_direction() -> None:
@@ -158,7 +165,11 @@ def test_repeats_by_hand() -> None:
     # differences: 0, 0.5, 1, 1, of variance 0.229; noise: (0.5 / 4) · (1/2 + 1/1)
     variance = np.var([0, 0.5, 1, 1], ddof=1)
     assert found.noise == {"quality": pytest.approx(0.125 * 1.5 / variance)}
-    assert "75%" in str(found)
+    names, values = re.findall("^ .*(?:agreement|75%).*$", str(found), re.MULTILINE)
+    assert re.split("  +", names.strip()) == [
+        *("metric", "configuration", "runs", "agreement", "flaky rows", "std of a row", "noise")
+    ]
+    assert re.split("  +", values.strip()) == ["quality", "a", "2", "75%", "1 of 4", "0.354", "82%"]
 
 
 def test_noise_is_found_again_in_simulated_runs() -> None:

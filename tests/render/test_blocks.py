@@ -107,6 +107,21 @@ def test_a_column_for_pages_is_in_no_text_and_shares_its_name() -> None:
     assert 'aria-label="half"' in html
 
 
+def test_texts_beside_each_other_wrap_only_in_the_last_column() -> None:
+    assert text(Terms([("Run", "a")])) == ["Run  a"]
+    assert text(Terms([("Run", "a b c"), ("Longest", "d e")]), width=12) == [
+        "Run      a b",
+        "         c",
+        "Longest  d e",
+    ]
+    assert text(Table(["#", "", ""], [["7", "a", "why"]])) == ["7  a  why"]
+    rows = [["7", "a b", "why it is so"], ["10", "c", "no"], ["8", "d", "no"]]
+    assert text(Table(["#", "", ""], rows, in_text=2), width=16) == [
+        *(" 7  a b  why it", "         is so", "10  c    no"),
+        "… and 1 more",
+    ]
+
+
 def test_a_name_of_the_data_keeps_its_signs() -> None:
     table = Table([Column("#hash"), Column("%share", is_number=True)], [["a", "1"]])
     assert text(table) == ["#hash  %share", "a           1"]

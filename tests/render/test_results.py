@@ -2,18 +2,31 @@
 
 import math
 import re
+from collections.abc import Callable
 from typing import Any
 
 import pandas as pd
 import pytest
 from msgspec.structs import replace
 
-from agent_eval_schema import CustomMetric, EvalResult, EvalTask, score_trajectories
+from agent_eval_schema import (
+    CustomMetric,
+    EvalResult,
+    EvalTask,
+    diff_eval_sets,
+    profile_eval_set,
+    score_trajectories,
+    validate_eval_set,
+)
 from agent_eval_schema.evaluation.comparison import ScoreComparison
 from agent_eval_schema.evaluation.result_blocks import MetricComparison, pictures_of, score_steps
 from agent_eval_schema.render.blocks import View
+from agent_eval_schema.render.printable import Savable
 from tests.conftest import SAMPLES
+from tests.evaluation.test_history import history
+from tests.render.report.test_html import Tags
 from tests.render.results import comparison
+from tests.render.test_script import embedded
 
 
 def test_the_headline_states_the_coverage_in_the_color_of_a_warning() -> None:
@@ -87,6 +100,30 @@ def test_an_imperfect_score_has_a_first_action() -> None:
     for done in (result_with([1, 1]), result_with([])):
         assert "Start here" not in done.to_html()
         assert "result." not in done.to_text()
+
+
+PAGES: dict[str, Callable[[], Savable]] = {
+    "scores": lambda: result_with([1, 0]),
+    "missing scores": lambda: result_with([1, None]),
+    "comparison": lambda: comparison(["a", "b", "c"]),
+    "history": lambda: history([1, 0], [0, 1], [1, 1]),
+    "report": lambda: validate_eval_set(SAMPLES / "broken.jsonl"),
+    "diff": lambda: diff_eval_sets(SAMPLES / "good.jsonl", SAMPLES / "broken.jsonl"),
+    "profile": lambda: profile_eval_set(SAMPLES / "good.jsonl"),
+}
+
+
+@pytest.mark.parametrize("of", PAGES)
+def test_every_link_within_a_page_leads_to_one_part_of_it(of: str) -> None:
+    page = PAGES[of]().to_html()
+    tags = [attributes for _, attributes in Tags(page).seen]
+    parts = [attributes["id"] for attributes in tags if "id" in attributes]
+    assert len(parts) == len(set(parts))
+    if "data" in parts:
+        parts += [f"row-{row['row']}" for row in embedded(page)["rows"]]  # which the script opens
+    links = {href.removeprefix("#") for attributes in tags if (href := attributes.get("href") or "").startswith("#")}
+    assert links
+    assert links <= set(parts)
 
 
 def test_the_first_action_has_the_start_of_a_long_question() -> None:
