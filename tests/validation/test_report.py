@@ -337,6 +337,13 @@ def test_json_is_versioned_and_complete() -> None:
     assert {m["metric"] for m in document["metrics"]} == set(shown["metric"]) < set(found.metrics["metric"])
 
 
+def test_json_names_its_source_with_escapes_or_has_null(tmp_path: Path) -> None:
+    path = tmp_path / "a\u202eb.json"
+    path.write_text(json.dumps(ROWS))
+    for data, name in ((path, str(path).replace("\u202e", "\\u202e")), (ROWS, None)):
+        assert json.loads(validate_eval_set(data).to_json())["source"] == name
+
+
 def test_save_writes_json_or_text_by_the_ending(tmp_path: Path) -> None:
     found = validate_eval_set(ROWS)
     found.save(tmp_path / "r.json")
