@@ -28,6 +28,7 @@ from agent_eval_schema.evaluation.table import REQUEST_ID, ScoreStats, cell_text
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.io.atomic import replacing, require_local_place
 from agent_eval_schema.io.locks import locked
+from agent_eval_schema.io.places import UUID, record_files
 from agent_eval_schema.io.records import is_absent
 from agent_eval_schema.io.source import Source
 from agent_eval_schema.io.streams import creating
@@ -44,9 +45,7 @@ from agent_eval_schema.text.visible import visible
 
 SCHEMA_VERSION = "0.3.0"
 
-_UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
-_AGGREGATE = re.compile(rf"(?:.*/)?data/([^/]+)/([^/]+)/([^/]+)/({_UUID})\.json")
-_READ = re.compile(rf"({_UUID})(?:\.json|_samples\.jsonl)")
+_AGGREGATE = re.compile(rf"(?:.*/)?data/([^/]+)/([^/]+)/([^/]+)/({UUID})\.json")
 
 _POSITION, _REST = f"{RECORD}/row", f"{RECORD}/rows"
 """The keys of the position of a row, in `metadata`, and of the cells of rows without a line, in the aggregate."""
@@ -308,14 +307,13 @@ _ADVICE = "validate the file by `every_eval_ever validate`"
 
 def open_evaluation(place: str) -> Source | None:
     """The rows of an aggregate record, of its lines, or of a folder with one of them; None for any other place."""
-    found = {place: os.path.basename(place)}
+    paths = [place]
     if os.path.isdir(place) and os.access(place, os.R_OK):
-        found = {os.path.join(place, name): name for name in sorted(os.listdir(place)) if _READ.fullmatch(name)}
-    stems = dict.fromkeys(f"{p[: -len(n)]}{match[1]}" for p, n in found.items() if (match := _READ.fullmatch(n)))
-    pairs = [s for s in stems if os.path.isfile(f"{s}.json") and os.path.isfile(f"{s}_samples.jsonl")]
+        paths = [os.path.join(place, name) for name in sorted(os.listdir(place))]
+    pairs = [pair for pair in dict.fromkeys(map(record_files, paths)) if pair and all(map(os.path.isfile, pair))]
     if len(pairs) > 1:
-        raise EvalSetError(f"{place}: expected one result, got {len(pairs):,}: name one, such as {pairs[-1]}.json")
-    return _opened(f"{pairs[0]}.json") if pairs else None
+        raise EvalSetError(f"{place}: expected one result, got {len(pairs):,}: name one, such as {pairs[-1][0]}")
+    return _opened(pairs[0][0]) if pairs else None
 
 
 def _opened(path: str) -> Source:

@@ -3,8 +3,8 @@
     settle({"OUT": out, "--html": page}, {"IN": path, "--against": other})
 
 A place that is one of them by its real path, as another hard link, or in another case where names have none, is an
-error: an input or one of its files, the journals of its review, its manifest; another output; and the name of any
-journal.
+error: an input or one of its files, the journals of its review, its manifest, the other file of a result in two;
+another output; and the name of any journal.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from contextlib import suppress
 
 from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.io.atomic import require_no_journal
-from agent_eval_schema.io.places import JOURNALS, ending_of, files_of, is_url, part_of, real_path
+from agent_eval_schema.io.places import JOURNALS, ending_of, files_of, is_url, part_of, real_path, record_files
 from agent_eval_schema.io.source import Source
 from agent_eval_schema.io.streams import STDIN, STDOUT
 from agent_eval_schema.text.visible import visible
@@ -67,6 +67,7 @@ def _kept(path: str) -> Iterator[tuple[str, str]]:
         for journal in glob.glob(f"{glob.escape(path)}.*{JOURNALS}"):
             yield f"the review journal {visible(os.path.basename(journal))}", journal
         yield "the manifest of the data", f"{path.rstrip(os.sep)}.manifest.json"
+        yield from (("the other file of the result", file) for file in record_files(path) if file != path)
 
 
 def _identities(path: str) -> list[Hashable]:

@@ -136,6 +136,18 @@ def _counts(name: str) -> bool:
 JOURNALS = ".review.jsonl"
 """The file extension of the journals of a review, which are beside its rows."""
 
+UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
+
+_RECORD = re.compile(rf"({UUID})(?:\.json|_samples\.jsonl)")
+
+
+def record_files(path: str) -> tuple[()] | tuple[str, str]:
+    """The aggregate record of every-eval-ever and its samples, if the name of the path is that of one of them."""
+    match = _RECORD.fullmatch(os.path.basename(path))
+    stem = match and os.path.join(os.path.dirname(path), match[1])
+    return (f"{stem}.json", f"{stem}_samples.jsonl") if stem else ()
+
+
 TEST_CONFIG = "test_config.json"
 """The criteria of google-adk for the evalsets beside it."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +82,41 @@ def test_both_files_are_valid_and_agree(tmp_path: Path) -> None:
         ("exact_match", 1.0, True, ["1"]),
         ("harm", 0.5, False, ["1"]),
     ]
+
+
+def test_a_line_has_the_latency_of_its_row_if_there_is_one(tmp_path: Path) -> None:
+    rows = [{"prompt": "q", "exact_match/score": 1, "latency_in_seconds": seconds} for seconds in (1.5, 0, None, "x")]
+    load_result(rows).write(place(tmp_path))
+    lines = samples(place(tmp_path))
+    assert [line.get("performance") for line in lines] == [{"latency_ms": 1500}, {"latency_ms": 0}, None, None]
+
+
+@pytest.mark.parametrize("read", ["", f"{ID}.json", f"{ID}_samples.jsonl"])
+@pytest.mark.parametrize(
+    ("out", "what"), [(f"{ID}.json", "the data"), (f"{ID}_samples.jsonl", "the other file of the result")]
+)
+def test_a_result_overwrites_neither_file_that_it_was_read_from(
+    read: str, out: str, what: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = place(tmp_path)
+    of_another_tool(path, [[1, 0]])
+    before = {file.name: file.read_bytes() for file in path.parent.iterdir()}
+    with pytest.raises(EvalSetError, match=f"{out}: would overwrite {what}: choose another path"):
+        load_result(path.parent / read).write(path.with_name(out))
+    assert main(["compare", str(path.parent / read), "x.jsonl", "--html", str(path.with_name(out))]) == 2
+    assert f"{out}: --html would overwrite " in capsys.readouterr().err
+    assert {file.name: file.read_bytes() for file in path.parent.iterdir()} == before
+
+
+def test_the_samples_of_a_result_do_not_overwrite_its_data(tmp_path: Path) -> None:
+    rows = tmp_path / "rows_samples.jsonl"
+    rows.write_text('{"response": "4", "reference": "4"}\n')
+    os.link(rows, place(tmp_path).with_name(f"{ID}_samples.jsonl"))
+    result = EvalTask(rows, ["exact_match"]).evaluate()
+    with pytest.raises(EvalSetError, match="the samples would overwrite the data"):
+        result.write(place(tmp_path))
+    assert not place(tmp_path).exists()
+    assert result.write(tmp_path / "rows.json") == 1  # which has no samples
 
 
 def test_what_has_no_place_is_named_and_not_lost(tmp_path: Path) -> None:
