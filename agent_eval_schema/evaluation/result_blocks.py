@@ -46,7 +46,7 @@ from agent_eval_schema.render.blocks import (
     Words,
 )
 from agent_eval_schema.render.document import json_text, plain_values, versioned
-from agent_eval_schema.render.figures import CELLS, Distribution, steps
+from agent_eval_schema.render.figures import Distribution, per_step, steps
 from agent_eval_schema.render.page import heat, percent, plot, runs
 from agent_eval_schema.render.phrases import (
     EXAMPLES_SHOWN,
@@ -452,11 +452,9 @@ def _unscored(result: ScoredRows, *, with_issues: bool) -> Iterator[Block]:
 def _pictures(result: ScoredRows, pictures: Pictures) -> Iterator[Block]:
     lines = [line for line in score_steps(result) if any(line.lost) or any(line.unscored)]
     if lines and result.row_count > 1:
-        size = -(-result.row_count // CELLS)
-        per_step = f", {size:,} rows a step" if size > 1 else ""
         explained = (
-            f"From the first row (left) to the last (right){per_step}: the fuller the color, the more points are lost; "
-            "gray: no score."
+            f"From the first row (left) to the last (right){per_step(result.row_count)}: the fuller the color, the "
+            "more points are lost; gray: no score."
         )
         table = Table(["Metric", "Rows", "#mean"], [_steps(result, line) for line in lines], kind="presence")
         yield Section("steps", "Scores by row", [Line(explained, "muted"), table])

@@ -144,6 +144,12 @@ def steps(flags: _Numbers) -> list[float]:
     return [round(float(s), 3) for s in sums / np.diff(bounds)]
 
 
+def per_step(rows: int) -> str:
+    """The most rows that a step of `steps` has, in words, if they are several."""
+    most = -(-rows // CELLS)
+    return f", at most {most:,} rows per step" if most > 1 else ""
+
+
 STEPS = 120
 """Parts of the dataset in which the rows of a code are counted, at most."""
 

@@ -104,9 +104,9 @@ def test_an_imperfect_score_has_a_first_action() -> None:
 
 PAGES: dict[str, Callable[[], Savable]] = {
     "scores": lambda: result_with([1, 0]),
-    "missing scores": lambda: result_with([1, None]),
+    "missing scores": lambda: score_trajectories(SAMPLES / "vertex_broken.jsonl"),
     "comparison": lambda: comparison(["a", "b", "c"]),
-    "history": lambda: history([1, 0], [0, 1], [1, 1]),
+    "history": lambda: history([1, 0], [0, 1], [1, 1], configurations=["a", "a", "b"]),
     "report": lambda: validate_eval_set(SAMPLES / "broken.jsonl"),
     "diff": lambda: diff_eval_sets(SAMPLES / "good.jsonl", SAMPLES / "broken.jsonl"),
     "profile": lambda: profile_eval_set(SAMPLES / "good.jsonl"),
@@ -124,6 +124,34 @@ def test_every_link_within_a_page_leads_to_one_part_of_it(of: str) -> None:
     links = {href.removeprefix("#") for attributes in tags if (href := attributes.get("href") or "").startswith("#")}
     assert links
     assert links <= set(parts)
+
+
+WITHOUT_STYLE = {
+    *("still", "nojs", "left"),  # found by the script
+    *("bar", "old", "new", "none", "cost", "offered", "power", "values"),  # kinds that look like all others
+}
+
+
+@pytest.mark.parametrize("of", PAGES)
+def test_what_a_page_draws_has_a_style(of: str) -> None:
+    page = PAGES[of]().to_html()
+    styled = {name for style in re.findall("<style>(.*?)</style>", page, re.DOTALL) for name in CLASS.findall(style)}
+    drawn = {name for _, attributes in Tags(page).seen for name in (attributes.get("class") or "").split()}
+    assert drawn - styled <= WITHOUT_STYLE
+
+
+CLASS = re.compile(r"\.([a-z][\w-]*)")
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"), [(120, ""), (121, ", at most 2 rows per step"), (241, ", at most 3 rows per step")]
+)
+def test_a_picture_of_many_rows_names_the_rows_of_a_step(rows: int, words: str) -> None:
+    scores = result_with([0] * rows).to_html()
+    assert f"to the last (right){words}: the fuller the color, the more points are lost; gray: no score." in scores
+    report = validate_eval_set([{"request": "a"}] * rows).to_html()
+    fuller = ": the fuller the color, the more of them" if words else ""
+    assert f"to the last (right){words}{fuller}.</p>" in report
 
 
 def test_the_first_action_has_the_start_of_a_long_question() -> None:

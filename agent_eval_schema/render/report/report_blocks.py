@@ -43,7 +43,7 @@ from agent_eval_schema.render.blocks import (
     issue_words,
 )
 from agent_eval_schema.render.console import TITLES
-from agent_eval_schema.render.figures import CELLS, FEWEST, FIGURES
+from agent_eval_schema.render.figures import FEWEST, FIGURES, per_step
 from agent_eval_schema.render.page import csv_link, heat, percent, plot, runs
 from agent_eval_schema.render.phrases import EXAMPLES_SHOWN, NextCommand, plural, share
 from agent_eval_schema.render.printable import as_text
@@ -383,14 +383,14 @@ def _strip(shares: Sequence[float], label: str) -> Strip:
 
 
 def _fields(report: ReportSummary) -> Section:
-    step = -(-report.row_count // CELLS)
-    steps = f", {step:,} rows a step: the fuller the color, the more of them" if step > 1 else ""
+    steps = per_step(report.row_count)
+    fuller = ": the fuller the color, the more of them" if steps else ""
     rows: list[list[Words | Cell]] = []
     for line in report.presence:
         field = "valid rows" if line.field == "valid" else line.field
         strip = _strip(line.shares, f"{field}: {line.rows} of {report.row_count} rows")
         rows.append([field, Cell(picture=strip), f"{line.rows:,} / {report.row_count:,}"])
-    about = Line(f"From the first row (left) to the last (right){steps}.", "muted")
+    about = Line(f"From the first row (left) to the last (right){steps}{fuller}.", "muted")
     table = Table(["Field", "Rows", "#present"], rows, kind="presence")
     return Section("fields", "Field coverage", [about, table], short="Fields")
 
