@@ -371,6 +371,15 @@ def test_tools_by_hand() -> None:
     assert (profile.summary.balance.first, profile.summary.coverage.days) == ("2023-11-14", 1)
 
 
+def test_tools_are_offered_by_the_definitions_in_a_request() -> None:
+    definitions = [{"type": "function", "function": {"name": "refund"}}, {"name": "book"}, {"function": {}}, "cancel"]
+    chats = [{"messages": [{"role": "user", "content": LEAVE}], "tools": tools} for tools in (definitions, "refund")]
+    rows: list[Row] = [*({"request": chat} for chat in chats), {"request": chats[0], "inputs": ["tools"]}]
+    profile = profile_eval_set(rows)
+    assert profile.counts["valid"] == 3
+    assert {t.tool: t.offered for t in profile.summary.coverage.tools} == {"refund": 1, "book": 1}
+
+
 def test_documents_by_hand() -> None:
     def documents(*uris: str) -> list[Row]:
         return [{"doc_uri": uri} for uri in uris]
