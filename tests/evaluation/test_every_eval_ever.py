@@ -91,6 +91,24 @@ def test_a_line_has_the_latency_of_its_row_if_there_is_one(tmp_path: Path) -> No
     assert [line.get("performance") for line in lines] == [{"latency_ms": 1500}, {"latency_ms": 0}, None, None]
 
 
+ASKED = ("prompt", "request", "inputs")
+ANSWERED = ("response", "outputs", "predicted_trajectory")
+EXPECTED = ("reference", "expected_response", "expectations", "reference_trajectory")
+
+
+def test_a_line_has_the_first_text_that_its_row_has(tmp_path: Path) -> None:
+    """Each row lacks the first columns of the row before."""
+    rows = [
+        {**{name: f"a {name}" for names in (ASKED, ANSWERED, EXPECTED) for name in names[i:]}, "exact_match/score": 1}
+        for i in range(5)
+    ]
+    load_result(rows).write(place(tmp_path))
+    lines = samples(place(tmp_path))
+    assert [line["input"]["raw"] for line in lines] == [*(f"a {name}" for name in ASKED), "", ""]
+    assert [line["output"]["raw"] for line in lines] == [*([f"a {name}"] for name in ANSWERED), [], []]
+    assert [line["input"]["reference"] for line in lines] == [*([f"a {name}"] for name in EXPECTED), []]
+
+
 @pytest.mark.parametrize("read", ["", f"{ID}.json", f"{ID}_samples.jsonl"])
 @pytest.mark.parametrize(
     ("out", "what"), [(f"{ID}.json", "the data"), (f"{ID}_samples.jsonl", "the other file of the result")]

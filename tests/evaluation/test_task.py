@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,8 @@ from agent_eval_schema import (
     CustomMetric,
     EvalSetError,
     EvalTask,
+    MetricInfo,
+    PointwiseMetric,
     ToolUseMetric,
     convert_eval_set,
     eval_set_from_traces,
@@ -108,6 +112,23 @@ def test_the_std_of_one_row_is_nan() -> None:
     found = EvalTask(SEED[:1], ["trajectory_recall"]).evaluate()
     assert found.summary_metrics["trajectory_recall/mean"] == 0
     assert math.isnan(found.summary_metrics["trajectory_recall/std"])
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        partial(ToolUseMetric, "exact_match"),
+        partial(CustomMetric, "words", len),
+        partial(PointwiseMetric, "polite", "Rate {response}.", model="openai:/gpt-4o"),
+        partial(MetricInfo, "words"),
+    ],
+    ids=lambda kind: kind.func.__name__,
+)
+def test_a_metric_that_was_checked_is_not_changed(kind: Callable[[], Any]) -> None:
+    metric = kind()
+    for name in metric.__struct_fields__:
+        with pytest.raises(AttributeError):
+            setattr(metric, name, "other")
 
 
 def test_all_metrics_of_the_seed_at_once() -> None:
