@@ -46,3 +46,10 @@ def book(path: Path, merged: str = "", formats: dict[str, str] | None = None, **
             sheet[place].number_format = format
     made.save(path)
     return path
+
+
+def cells_of(path: Path, **options: Any) -> dict[str, Any]:
+    import openpyxl
+
+    sheet = openpyxl.load_workbook(path, **options).worksheets[0]
+    return {cell.coordinate: cell.value for row in sheet.iter_rows() for cell in row if cell.value is not None}
