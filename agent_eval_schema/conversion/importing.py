@@ -337,7 +337,7 @@ def _with_both(source: Source) -> int:
     """The number of rows with an answer and facts."""
     count = 0
     for batch in source.batches():
-        if set(_TRUTHS) <= set(batch.schema.names):
+        if set(_TRUTHS).issubset(batch.schema.names):
             cells = (native(batch, batch.schema.get_field_index(name)) for name in _TRUTHS)
             count += sum(all(pair) for pair in zip(*cells, strict=True))
     return count

@@ -282,8 +282,6 @@ def passed_through_name(name: str) -> str:
 def _difference(column: str, value: Any, came: Any) -> tuple[str, str]:
     """The difference of the value that was read back, in words, and its path: the first place of several."""
     found, count = edits(column, value, came)
-    if not found:
-        return f"{describe(value)} would be read back as {describe(came)}", column
     first, others = found[0], len(found) - 1 + count
     more = f" (and in {others} more {'places' if others > 1 else 'place'})" if others else ""
     before, after = first.text("old"), first.text("new")

@@ -298,8 +298,7 @@ class Work:
         if compare or self._on_invalid != "keep":
             find = self.losses.compare if compare else self.losses.refusals
             refused = find(rows, Written(written, written, self._target, range(len(written))))
-        if refused:
-            rows, written = without(rows, refused), without(written, refused)
+        rows, written = without(rows, refused), without(written, refused)
         self._add_lines(rows)
         self._inspect(rows, written, texts)
         return written

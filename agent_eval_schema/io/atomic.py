@@ -79,14 +79,14 @@ def replacing(path: str, read: FileState | None = None) -> Iterator[str]:
                 raise EvalSetError(f"{path}: changed while it was read: it stays as it is; try again") from error
             raise
         _flush(temporary)
-        links = _take_over(place, temporary)
+        others = _take_over(place, temporary)
         if _has_changed(place, read):
             kept = _kept_beside(path, temporary)
             raise EvalSetError(f"{path}: changed since it was read: it stays as it is; the result is in {kept}")
         rename(temporary, place)
-        if links > 1:
-            others = "another hard link, which has" if links == 2 else f"{links - 1} other hard links, which have"
-            warn_caller(f"{path}: is a new file: the old one had {others} the old content", HardLinkWarning)
+        if others > 0:
+            links = "another hard link, which has" if others == 1 else f"{others} other hard links, which have"
+            warn_caller(f"{path}: is a new file: the old one had {links} the old content", HardLinkWarning)
 
 
 # --- temporary names: `.OUT.agent-eval-schema-MACHINE-RANDOM`, a file, or a folder with a file MARK
@@ -310,7 +310,7 @@ def _flush(path: str) -> None:
 
 def _take_over(place: str, temporary: str) -> int:
     """Give a new file the owner, the mode and the access control list of the one that it replaces, and of none those of
-    any new file. Returns the number of names that the old file has."""
+    any new file. Returns the number of other names that the old file has."""
     try:
         old = os.stat(place)
     except FileNotFoundError:
@@ -324,7 +324,7 @@ def _take_over(place: str, temporary: str) -> int:
         shutil.copystat(place, temporary)  # an access control list is an extended attribute
     os.chmod(temporary, stat.S_IMODE(old.st_mode))
     os.utime(temporary)
-    return old.st_nlink
+    return old.st_nlink - 1
 
 
 def _umask() -> int:

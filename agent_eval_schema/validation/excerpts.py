@@ -166,7 +166,8 @@ def _members(text: str, at: int) -> dict[str | int, tuple[int, int]]:
 
 def _skip(text: str, at: int) -> int:
     found = _BLANK.match(text, at)
-    return found.end() if found else at
+    assert found is not None  # no blank matches, too
+    return found.end()
 
 
 def _cut(text: str, start: int, end: int, is_json: bool) -> Excerpt:

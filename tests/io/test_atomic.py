@@ -177,13 +177,17 @@ def test_a_replaced_file_keeps_its_extended_attributes(tmp_path: Path) -> None:
     assert path.stat().st_mtime_ns > before
 
 
-def test_other_names_of_a_replaced_file_are_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path, other = Path(as_jsonl(ROWS, tmp_path)), tmp_path / "backup.jsonl"
-    os.link(path, other)
+@pytest.mark.parametrize(
+    ("others", "message"), [(1, "another hard link, which has"), (2, "2 other hard links, which have")]
+)
+def test_other_names_of_a_replaced_file_are_reported(
+    others: int, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, other = Path(as_jsonl(ROWS, tmp_path)), tmp_path / "0.jsonl"
+    for number in range(others):
+        os.link(path, tmp_path / f"{number}.jsonl")
     old = other.read_bytes()
-    with pytest.warns(
-        HardLinkWarning, match=r"rows.jsonl: is a new file: the old one had another hard link, which has"
-    ):
+    with pytest.warns(HardLinkWarning, match=rf"rows.jsonl: is a new file: the old one had {message} the old content"):
         write_eval_set(ROWS[:1], path)
     assert other.read_bytes() == old != path.read_bytes()
     os.unlink(path)
