@@ -169,6 +169,11 @@ def test_a_question_has_the_options_that_answer_it(rows: list[Any], options: lis
         assert f"--columns {option}" in str(error.value)
 
 
+def test_the_first_rows_are_shown_in_their_own_letters() -> None:
+    shown = str(import_eval_set([{"質問": "返品できますか", "期待される回答": "はい。"}]))
+    assert shown.count("返品できますか") == shown.count("はい。") == 1
+
+
 def test_a_table_without_a_question_is_an_error() -> None:
     with pytest.raises(EvalSetError, match="expected a column with the question, got a"):
         import_eval_set([{"a": 1}])

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agent_eval_schema import convert_eval_set, validate_eval_set
-from agent_eval_schema.conversion.losses import PRESENCE, REPORTED, Losses, _missing, _shape
+from agent_eval_schema.conversion.losses import PRESENCE, REPORTED, Losses, _difference, _missing, _shape
 from agent_eval_schema.conversion.work import plan_of
 from agent_eval_schema.formats.format import POSITION, Written
 from agent_eval_schema.formats.names import TARGETS
@@ -17,6 +17,7 @@ from agent_eval_schema.metrics.catalog import SUPPORT_FIELDS
 from agent_eval_schema.rule import Severity
 from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.validation.checked_batch import COLUMNS_OF_FIELD
+from tests.helpers.traces import span, trace
 
 Row = dict[str, Any]
 ROW = {"request": "Hi", "response": "Hello"}
@@ -119,6 +120,12 @@ def test_a_row_of_the_databricks_form_comes_through_as_it_came(row: Row) -> None
     assert made.lossless
 
 
+def test_of_a_trace_the_canonical_columns_are_compared() -> None:
+    """No conversion writes a trace, so nothing of the source is compared."""
+    lost = losses([trace(span(inputs={"question": "Hi"}, outputs="Hello"))], "ragas")
+    assert lost == [("AE811", name) for name in ("failure", "inputs", "latency_seconds", "request_id", "trace")]
+
+
 def test_a_trace_that_holds_a_session_says_nothing_of_the_run() -> None:
     """mlflow reads a session in a trace only; the trace made for it needs a state, times and an id."""
     row = {"request": "Hi", "response": "Hello", "session_id": "s"}
@@ -201,6 +208,29 @@ OBJECTS = [('{"x": 1, "y": 2}', {"x": 1, "y": 3}), ({"x": 1, "y": 2}, '{"x":1,"y
 @pytest.mark.parametrize(("given", "came"), OBJECTS)
 def test_of_an_object_that_comes_back_as_text_only_what_differs_is_missing(given: Any, came: Any) -> None:
     assert [(found.path, found.value, found.came) for found in _missing(0, ("a",), given, came)] == [(("a", "y"), 2, 3)]
+
+
+@pytest.mark.parametrize(
+    ("value", "came", "message", "path"),
+    [
+        ("a", "b", "`a` would be read back as `b`", "tags"),
+        ({"a": "1", "b": "2"}, {"a": "1", "b": "3"}, "`2` would be read back as `3`", "tags.b"),
+        ({"a": "1", "b": "2"}, {"a": "1"}, "`2` would not be read back", "tags.b"),
+        ({"a": "1"}, {"a": "1", "b": "2"}, "`2` would be read back besides", "tags.b"),
+        *(
+            (dict.fromkeys(keys, 1), dict.fromkeys(keys, 2), f"`1` would be read back as `2` ({more})", "tags.a")
+            for keys, more in (
+                ("ab", "and in 1 more place"),
+                ("abc", "and in 2 more places"),
+                ("abcdefgh", "and in 7 more places"),
+            )
+        ),
+    ],
+)
+def test_a_difference_is_its_first_place_and_the_number_of_others(
+    value: Any, came: Any, message: str, path: str
+) -> None:
+    assert _difference("tags", value, came) == (message, path)
 
 
 @pytest.mark.parametrize("known", [True, False])

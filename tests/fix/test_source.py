@@ -388,6 +388,16 @@ def test_a_misspelled_column_is_renamed(wrong: str, right: str, cell: Any, every
     assert wrong not in report.rows
 
 
+def test_a_misspelled_column_that_only_later_lines_have_is_renamed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agent_eval_schema.io.source.MAX_BATCH_ROWS", 2)
+    monkeypatch.setattr("agent_eval_schema.io.source.HEAD_ROWS", 2)
+    report = repaired_report(as_jsonl([*[ROW] * 4, {**ROW, "expected_respones": "a"}], tmp_path))
+    assert report.rows["expected_response"].tolist() == [None] * 4 + ["a"]
+    assert report.counts == {"AE109": 1}
+
+
 def test_a_misspelled_column_moves_into_the_gaps_of_the_right_one(every_input: Callable[[Rows], Any]) -> None:
     data = every_input([{**ROW, "expected_respones": "a"}, {**ROW, "request": "Ho", "expected_response": "b"}, ROW])
     report = repaired_report(data)

@@ -77,6 +77,21 @@ def test_the_number_of_digits_is_limited_as_that_of_json() -> None:
     assert problem == "line 2: expected a number of at most 4,000 digits, got one of 4,001"
 
 
+@pytest.mark.parametrize(
+    ("scalar", "expected"),
+    [
+        *[("0010", "10"), ("-07", "-7"), ("+5", "5"), ("0o17", "15"), ("0x1F", "31")],
+        *[(".5", "0.5"), ("1.", "1.0"), ("-1e3", "-1000.0")],
+        *[(word, "null") for word in ("", "~", "Null")],
+        *[("TRUE", "true"), ("False", "false")],
+        *[(text, f'"{text}"') for text in ("tRUE", "nULL", "yes", "0b1", "0o8", "1_000", "2025-01-31", "1e", ".")],
+        ("'0010'", '"0010"'),
+    ],
+)
+def test_a_plain_scalar_is_what_yaml_1_2_reads(scalar: str, expected: str) -> None:
+    assert yaml_rows(f"a: {scalar}".encode()) == [(f'{{"a":{expected}}}'.encode(), "")]
+
+
 def test_ordinary_aliases_are_read() -> None:
     ((text, problem),) = yaml_rows(b"base: &base {model: a, tools: [b, c]}\nx: *base\ny: [*base, *base]\n")
     assert problem == ""
