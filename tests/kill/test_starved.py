@@ -68,16 +68,7 @@ def test_a_few_kills(name: str, tmp_path: Path) -> None:
         assert runs.killed(number, share)[0] in FINE
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "convert --resume",
-        "validate --resume",
-        "from-inference-table",
-        "convert to Delta",
-        "score --write-scores, of every-eval-ever",
-    ],
-)
+@pytest.mark.parametrize("name", COMMANDS)
 def test_two_runs_at_once(name: str, tmp_path: Path) -> None:
     assert Runs(name, tmp_path / "runs", 300).at_once() == ""
 
