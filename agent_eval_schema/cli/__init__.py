@@ -8,28 +8,12 @@ quick. Issues are printed to stdout, notes to stderr. Exit 0: clean, 1: issues a
 import argparse
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from functools import partial
+from importlib import import_module
 
-from agent_eval_schema.cli import (
-    ces,
-    compare,
-    completion,
-    convert,
-    diff,
-    from_inference_table,
-    from_traces,
-    import_table,
-    lookup,
-    metrics,
-    profile,
-    review,
-    score,
-    server,
-    validate,
-)
-from agent_eval_schema.cli.options import Commands, Parser, require_streams_once, settle_outputs
+from agent_eval_schema.cli.options import Parser, require_streams_once, settle_outputs
 from agent_eval_schema.cli.output import (
     ExitCode,
     close_stdout,
@@ -47,29 +31,29 @@ from agent_eval_schema.runtime.progress import shown_on
 from agent_eval_schema.runtime.signals import Terminated, ending_on_signals, exit_code, remove_temporary
 from agent_eval_schema.runtime.version import __version__
 
-_COMMANDS: dict[str, Callable[[Commands], None]] = {
-    "validate": validate.add,
-    "metrics": metrics.add,
-    "profile": profile.add,
-    "diff": diff.add,
-    "review": review.add,
-    "score": score.add,
-    "compare": compare.add,
-    "from-traces": from_traces.add,
-    "from-inference-table": from_inference_table.add,
-    "import": import_table.add,
-    "convert": convert.add,
-    "formats": lookup.add_formats,
-    "schema": lookup.add_schema,
-    "ces": ces.add,
-    "explain": lookup.add_rules,
-    "rules": lookup.add_rules,
-    "completion": completion.add,
-    "server": server.add,
+_COMMANDS = {
+    "validate": "validate.add",
+    "metrics": "metrics.add",
+    "profile": "profile.add",
+    "diff": "diff.add",
+    "review": "review.add",
+    "score": "score.add",
+    "compare": "compare.add",
+    "from-traces": "from_traces.add",
+    "from-inference-table": "from_inference_table.add",
+    "import": "import_table.add",
+    "convert": "convert.add",
+    "formats": "lookup.add_formats",
+    "schema": "lookup.add_schema",
+    "ces": "ces.add",
+    "explain": "lookup.add_rules",
+    "rules": "lookup.add_rules",
+    "completion": "completion.add",
+    "server": "server.add",
 }
-"""In the order in which `--help` lists them."""
+"""In the order in which `--help` lists them; the module of a command is imported when it is run."""
 
-_WITHOUT_FRAMES = {command.run for command in (validate, metrics, diff, convert)}
+_WITHOUT_FRAMES = ("validate", "metrics", "diff", "convert")
 """The commands that make no DataFrame of most files."""
 
 
@@ -80,9 +64,10 @@ def main(argv: Sequence[str] | None = None) -> int:
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
     is_own_process = argv is None  # this process: it is not a user's who calls this function
     argv = sys.argv[1:] if argv is None else argv
-    arguments, unknown = argument_parser(next(iter(argv), None)).parse_known_args(argv)
+    command = next(iter(argv), None)
+    arguments, unknown = argument_parser(command).parse_known_args(argv)
     arguments.parser.require_known(unknown)
-    if is_own_process and arguments.run in _WITHOUT_FRAMES:
+    if is_own_process and command in _WITHOUT_FRAMES:
         put_off_pandas()
     try:
         with ending_on_signals() if is_own_process else nullcontext(), leaving_stdout(require_streams_once(arguments)):
@@ -135,6 +120,7 @@ def argument_parser(command: str | None = None) -> Parser:
     # with `prog` argparse need not format a usage, for which it would look at the terminal
     commands = parser.add_subparsers(required=True, metavar="COMMAND", title="commands", prog=parser.prog)
     parser.set_defaults(whole=argument_parser)
-    for add in {_COMMANDS[command]} if command in _COMMANDS else dict.fromkeys(_COMMANDS.values()):
-        add(commands)
+    for place in {_COMMANDS[command]} if command in _COMMANDS else dict.fromkeys(_COMMANDS.values()):
+        module, _, add = place.partition(".")
+        getattr(import_module(f"{__name__}.{module}"), add)(commands)
     return parser
