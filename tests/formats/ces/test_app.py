@@ -51,7 +51,7 @@ def as_folder(app: dict[str, Any], tmp_path: Path) -> Path:
     for name, value in app.items():
         file = tmp_path / "shop" / name
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text_of(name, value), encoding="utf-8")
+        file.write_text(text_of(name, value), encoding="utf-8", newline="\n")
     return tmp_path / "shop"
 
 
@@ -133,6 +133,22 @@ def test_a_file_that_cannot_be_read_is_an_issue_of_its_own(exported: Exported) -
     assert "line 2" in found["message"].iloc[0]
     with pytest.raises(EvalSetError, match=r"evaluations/b\.yaml: line 2"):
         ces.read_evaluations(path)
+
+
+def test_a_file_above_the_limit_is_an_issue_of_its_own(exported: Exported, monkeypatch: pytest.MonkeyPatch) -> None:
+    write, prefix = exported
+    limit = 1 << 20
+    monkeypatch.setattr("agent_eval_schema.formats.ces.app._LARGEST", limit)
+    blanks = limit - len(text_of("a.json", evaluation("a", description="")))
+    sizes = {"a.json": blanks, "b.json": blanks + 1, "c.yaml": limit}
+    files = {f"evaluations/{n}": evaluation(n[0], description=" " * size) for n, size in sizes.items()}
+    report = validate_eval_set(write({**files, "evaluations/d.json": evaluation("d", ANSWER)}))
+    found = [(i.row, i.code, i.message) for i in report.iter_issues() if i.severity == "error"]
+    assert report.row_count == 4
+    message = "expected a file of up to 1 MB, got a larger one"
+    assert found == [
+        (row, "AE007", f"{prefix}evaluations/{name}: {message}") for row, name in ((1, "b.json"), (2, "c.yaml"))
+    ]
 
 
 def test_an_app_without_evaluations_is_an_empty_one(exported: Exported) -> None:
