@@ -11,6 +11,7 @@ import binascii
 import math
 import re
 from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
 from datetime import datetime, timezone
 from functools import lru_cache
 from typing import Any
@@ -355,14 +356,11 @@ def _as_int(value: Any) -> int | None:
 
 def _is_double(value: Any, most: float = math.inf) -> bool:
     if isinstance(value, str):
-        if value in ("NaN", "Infinity", "-Infinity"):
-            return True
-        if not re.fullmatch(r"-?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", value, re.ASCII):
-            return False
-        value = float(value)
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return False
-    return (not isinstance(value, int) or value.bit_length() < 1024) and abs(value) <= most and math.isfinite(value)
+        is_decimal = re.fullmatch(r"-?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", value, re.ASCII) is not None
+        return value in ("NaN", "Infinity", "-Infinity") or (is_decimal and _is_double(float(value), most))
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    is_finite = is_number and (value.bit_length() < 1024 if isinstance(value, int) else math.isfinite(value))
+    return is_finite and abs(value) <= most
 
 
 def decode_base64(text: str) -> bytes | None:
@@ -387,15 +385,13 @@ _TIMESTAMP = re.compile(
 _DURATION = re.compile(r"-?(\d{1,12})(\.\d{1,9})?s", re.ASCII)
 
 
-def _is_timestamp(value: Any) -> bool:
+def _timestamp(value: Any) -> datetime | None:
     found = _TIMESTAMP.fullmatch(value) if isinstance(value, str) else None
-    if found is None:
-        return False
-    try:  # in UTC, where the years 1 to 9999 end too
-        datetime.strptime(f"{found['time']}{found['offset']}", "%Y-%m-%dT%H:%M:%S%z").astimezone(timezone.utc)
-    except (ValueError, OverflowError):
-        return False
-    return True
+    if found is not None:
+        with suppress(ValueError, OverflowError):  # in UTC, where the years 1 to 9999 end too
+            text = f"{found['time']}{found['offset']}"
+            return datetime.strptime(text, "%Y-%m-%dT%H:%M:%S%z").astimezone(timezone.utc)
+    return None
 
 
 _SCALARS: dict[str, tuple[str, Callable[[Any], bool]]] = {
@@ -408,7 +404,7 @@ _SCALARS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     ),
     "float": ("a number", lambda v: _is_double(v, FLOAT_MAX)),
     "double": ("a number", _is_double),
-    schema.TIMESTAMP: ('a time with an offset ("2025-01-31T12:00:00Z")', _is_timestamp),
+    schema.TIMESTAMP: ('a time with an offset ("2025-01-31T12:00:00Z")', lambda v: _timestamp(v) is not None),
     schema.DURATION: (
         'a duration in seconds ("1.5s")',
         lambda v: bool(isinstance(v, str) and (m := _DURATION.fullmatch(v)) and int(m[1]) <= 315_576_000_000),

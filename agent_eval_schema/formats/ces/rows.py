@@ -384,7 +384,7 @@ def _golden_rows(evaluation: Object, groups: Sequence[str]) -> list[Row]:
 
 def _not_in_rows(evaluation: Object, from_rows: Object) -> dict[str, Any]:
     """The fields of an evaluation that its rows do not give back."""
-    rest = {k: v for k, v in evaluation.items() if k not in ("golden", "scenario") and from_rows.get(k) != v}
+    rest = {k: v for k, v in evaluation.items() if k != "golden" and from_rows.get(k) != v}
     golden = {k: v for k, v in (evaluation.get("golden") or {}).items() if k != "turns"}
     return {**rest, "golden": golden} if golden else rest
 
