@@ -110,9 +110,11 @@ def test_nothing_retrieved_is_an_empty_list(output: Any) -> None:
 
 
 def test_without_a_retriever_or_its_output_there_is_no_context() -> None:
-    assert "retrieved_context" not in row(trace(ROOT))
-    assert "retrieved_context" not in row(trace(ROOT, span("2", "1", "RETRIEVER")))
-    assert "retrieved_context" not in row(retrieved(None))
+    missing = ("AE622", "retrieved_context", "expected outputs of the last RETRIEVER span, got none")
+    cases = [(trace(ROOT), []), (trace(ROOT, span("2", "1", "RETRIEVER")), [missing]), (retrieved(None), [missing])]
+    for given, notes in cases:
+        assert "retrieved_context" not in row(given)
+        assert [(n.rule.code, n.path, n.message) for n in derive(decode_trace(json.dumps(given))).notes] == notes
 
 
 GLIMPSED: dict[str, Any] = {

@@ -91,10 +91,8 @@ def is_span(value: Mapping[str, Any]) -> bool:
 
 def trace_id_of(span: Any) -> str:
     """The id of the trace of a span, as hexadecimal digits; empty if it has none."""
-    if not isinstance(span, dict):
-        return ""
-    context = span.get("context")
-    homes = (span, context) if isinstance(context, dict) else (span,)
+    context = span.get("context") if isinstance(span, dict) else None
+    homes = [home for home in (span, context) if isinstance(home, dict)]
     return next((_id(home[k]) for home in homes for k in _TRACE_IDS if home.get(k)), "")
 
 

@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from agent_eval_schema import eval_set_from_traces, validate_eval_set
 from agent_eval_schema.schema import ToolCall
 from agent_eval_schema.traces.decode import decode_trace
@@ -103,6 +105,61 @@ def test_the_arguments_of_smolagents() -> None:
     # an argument with that name of another agent stays in its inputs
     other = derived(span(1, "run", {**AGENT, "input.value": '{"task": "x", "n": 1}'}))
     assert other.request == [{"role": "user", "content": '{"task":"x","n":1}'}]
+
+
+@pytest.mark.parametrize(
+    ("recorded", "arguments"),
+    [
+        # of a decorated function
+        ({"args": [], "kwargs": {"city": "Rome"}}, {"city": "Rome"}),
+        ({"args": [{"city": "Rome"}], "kwargs": {}}, {"city": "Rome"}),
+        ({"args": [{"city": "Rome"}]}, {"city": "Rome"}),
+        ({"args": ["Rome", 2], "kwargs": {}}, {"args": ["Rome", 2]}),
+        ({"args": ["Rome"], "kwargs": {"days": 2}}, {"args": ["Rome"], "days": 2}),
+        ({"args": [], "kwargs": {}}, {}),
+        # of a chain or a tool of LangChain
+        ({"inputs": {"city": "Rome"}, "tags": [], "metadata": {}}, {"city": "Rome"}),
+        ({"inputs": '{"city": "Rome"}'}, {"city": "Rome"}),
+        ({"inputs": None, "input_str": "Rome"}, {"tool_input": "Rome"}),
+        ({"input_str": '{"city": "Rome"}', "tags": []}, {"city": "Rome"}),
+        ({"query": "Rome", "tags": [], "kwargs": {}}, {"tool_input": "Rome"}),
+        # arguments of these names of another function
+        *(
+            (plain, plain)
+            for plain in (
+                {"args": "-la", "kwargs": {}},
+                {"args": [1], "kwargs": "x"},
+                {"args": ["-la"], "path": "/"},
+                {"inputs": "x", "path": "/"},
+                {"query": "Rome", "tags": []},
+            )
+        ),
+    ],
+    ids=str,
+)
+def test_the_arguments_of_a_tool_of_openllmetry(recorded: dict[str, Any], arguments: dict[str, Any]) -> None:
+    tool = {"traceloop.span.kind": "tool", "traceloop.entity.name": "find"}
+    found = derived(span(1, "find.tool", {**tool, "traceloop.entity.input": json.dumps(recorded)}))
+    assert found.predicted_trajectory == [ToolCall("find", arguments)]
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "call"),
+    [
+        ("tool_call.function", {"name": "find", "arguments": '{"city": "Rome"}'}, ToolCall("find", {"city": "Rome"})),
+        ("tool_call", {"name": "find", "arguments": '{"city": "Rome"}'}, ToolCall("find", {"city": "Rome"})),
+        ("function", {"name": "find", "arguments": '{"city": "Rome"}'}, ToolCall("find", {"city": "Rome"})),
+        ("name", "find", ToolCall("find", None)),
+        ("tool_call.function", "find", ToolCall("?", None)),
+        ("tool_call", "find", ToolCall("?", None)),
+    ],
+)
+def test_the_calls_in_a_message_of_openinference(key: str, value: Any, call: ToolCall) -> None:
+    start = f"llm.output_messages.0.message.tool_calls.0.{key}"
+    flat = {f"{start}.{k}": v for k, v in value.items()} if isinstance(value, dict) else {start: value}
+    found = derived(span(1, "chat", {"openinference.span.kind": "LLM", **flat}))
+    assert found.predicted_trajectory == [call]
+    assert [note.rule.code for note in found.notes] == (["AE603"] if call.tool_name == "?" else [])
 
 
 def test_log_records_of_langchain_from_adot() -> None:
