@@ -361,6 +361,30 @@ def test_a_row_with_history_becomes_a_case_with_earlier_turns() -> None:
     assert losses_of(rows, "adk") == {("AE812", "request_id")}
 
 
+@pytest.mark.parametrize(
+    ("tones", "of_case", "of_turns"),
+    [
+        (("kind", "kind"), ["kind"], [None, None]),
+        (("kind", "brief"), None, [["kind"], ["brief"]]),
+        (("kind", None), None, [["kind"], None]),
+        ((None, "kind"), None, [None, ["kind"]]),
+        ((None, None), None, [None, None]),
+    ],
+)
+def test_guidelines_that_all_turns_share_are_rubrics_of_the_case(tones: Any, of_case: Any, of_turns: Any) -> None:
+    guidelines = [{"tone": [tone]} if tone else None for tone in tones]
+    rows = [{**row, "guidelines": given} for row, given in zip(ADK_ROWS, guidelines, strict=True)]
+    made = convert_eval_set(rows, "adk")
+    (case,) = made.data["eval_cases"]
+
+    def texts(owner: Row) -> list[str] | None:
+        found = owner.get("rubrics")
+        return found and [rubric["rubric_content"]["text_property"] for rubric in found]
+
+    assert (texts(case), [texts(turn) for turn in case["conversation"]]) == (of_case, of_turns)
+    assert [row.get("guidelines") for row in validate_eval_set(made.data).iter_rows()] == guidelines
+
+
 @pytest.mark.parametrize("sessions", [False, True])
 def test_the_older_test_list_of_adk_is_one_session(sessions: bool) -> None:
     turns = [

@@ -264,9 +264,13 @@ def test_an_entry_of_a_chat_of_azure_that_is_no_message_is_reported() -> None:
     assert [(i.code, i.path) for i in report.iter_issues() if i.severity == "error"] == [("AE208", "query.messages[0]")]
 
 
-def test_a_conversation_beside_a_question_of_the_row_is_an_error() -> None:
-    report = validate_eval_set([{**PAIR, **TALK}])
-    assert (report.counts["AE199"], report.valid_mask.tolist()) == (1, [False, True])
+@pytest.mark.parametrize("row", [PAIR, {"query": "Ho"}, {"response": "Hello"}])
+def test_a_conversation_beside_a_question_or_an_answer_is_an_error(row: dict[str, Any]) -> None:
+    report = validate_eval_set([{**row, **TALK}])
+    assert report.valid_mask.tolist() == [False, True]
+    (issue,) = (i for i in report.iter_issues() if i.code == "AE199")
+    message = "expected `conversation`, or `query` and `response`, got both"
+    assert (issue.row, issue.path, issue.message) == (0, "conversation", message)
     assert "AE199" not in validate_eval_set([{**TALK, "query": None}]).counts
 
 

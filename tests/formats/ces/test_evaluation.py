@@ -1064,6 +1064,7 @@ _VALIDATORS: dict[str, Any] = {}
         scenario(userGoalBehavior="X"),
         {"displayName": "a"},
         {**golden(TEXT), **scenario()},
+        *({"displayName": "a", "golden": golden} for golden in ("Hi", 7, [], {"turns": {}}, {"turns": ["Hi"]})),
     ],
 )
 def test_the_json_schema_refuses_what_is_an_error(value: Any) -> None:
