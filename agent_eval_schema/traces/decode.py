@@ -92,7 +92,7 @@ def trace_in(document: TraceDocument) -> Trace | list[Finding]:
         trace = Trace(info, data.spans or [], data.request, data.response)
     elif document.spans is not None:
         is_truncated = bool(document.is_truncated)
-        trace = Trace(Info(), document.spans, document.request, document.response, is_truncated)
+        trace = Trace(Info(), document.spans, document.request, document.response, is_truncated, spans_path="spans")
     elif bytes(document.steps).startswith(b"["):
         return _from_steps(document)
     else:

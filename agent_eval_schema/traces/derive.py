@@ -61,7 +61,7 @@ def derive(trace: Trace, values: bool = True, figures: bool = True) -> Derived:
     if trace.is_truncated or mark is True or (mark is not None and str(mark).lower() == "true"):
         reading.note(rules.TRUNCATED_TRACE, "", "the trace is marked is_truncated")
     if not trace.spans and trace.request is trace.response is NOTHING:
-        reading.note(rules.EMPTY_TRACE, "data.spans", "expected spans, got none")
+        reading.note(rules.EMPTY_TRACE, trace.spans_path, "expected spans, got none")
     derived = Derived(*[read(reading) for read in (_READERS if figures else _WITHOUT_FIGURES)])
     tags: Any = trace.info.tags
     if tags.__class__ is Raw:  # else they are decoded already (traces/mlflow_readable.py)
@@ -74,7 +74,7 @@ def derive(trace: Trace, values: bool = True, figures: bool = True) -> Derived:
                 setattr(derived, name, None)
     is_silent = derived.response is None is not derived.request and reading.root not in (None, *reading.failed)
     if is_silent and trace.answer is None and (reading.outputs is NOTHING or value_of(reading.outputs) is None):
-        reading.note(rules.NO_OUTPUTS, "data.spans", "expected outputs of the root span, got none")
+        reading.note(rules.NO_OUTPUTS, trace.spans_path, "expected outputs of the root span, got none")
     if reading.retrievers:  # the documents are those of the last one; a judge reads all
         has_content = any([document.content for document in derived.retrieved_context or ()])
         if not has_content and len(reading.retrievers) > 1:
@@ -201,7 +201,8 @@ def _named(calls: list[ToolCall], reading: Reading) -> list[ToolCall]:
     """The calls, each with the name that a cell requires."""
     if all([call.tool_name.strip() for call in calls]):
         return calls
-    reading.note(rules.ODD_TRACE, "data.spans", f"expected the name of each tool, got a call without one: `{_NO_NAME}`")
+    message = f"expected the name of each tool, got a call without one: `{_NO_NAME}`"
+    reading.note(rules.ODD_TRACE, reading.trace.spans_path, message)
     return [call if call.tool_name.strip() else ToolCall(_NO_NAME, call.tool_input) for call in calls]
 
 
@@ -230,7 +231,7 @@ def _latency(reading: Reading) -> float | None:
 def _failure(reading: Reading) -> bool | None:
     if reading.state == "OK" and reading.failed:
         span = f"the span '{reading.failed[0].name}'" if may_quote() else "a span"
-        reading.note(rules.HIDDEN_FAILURE, "data.spans", f"{span} failed, the trace's state is OK")
+        reading.note(rules.HIDDEN_FAILURE, reading.trace.spans_path, f"{span} failed, the trace's state is OK")
     if reading.state in ("OK", "ERROR"):
         return reading.state == "ERROR"
     return reading.root in reading.failed if reading.root and reading.root.code else None

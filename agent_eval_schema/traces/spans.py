@@ -166,6 +166,9 @@ class Trace(Struct):
     spare: int = 0
     """How many brackets more than open in its text could open without that a part of it is nested too deep."""
 
+    spans_path: str = "data.spans"
+    """Where its text holds the spans."""
+
 
 _raw_text = msgspec.json.Decoder(str).decode
 

@@ -156,6 +156,38 @@ def test_mlflow_3_5_0() -> None:
     assert (found["failure"], found["error"]) == (True, "no")
 
 
+def _otel_span(id: str, kind: str, attributes: Row | None = None, **more: Any) -> Row:
+    of_kind = {"openinference.span.kind": kind, **(attributes or {})}
+    return {"traceId": "a" * 32, "spanId": id * 16, "name": "chat", "attributes": of_kind, **more}
+
+
+def _otel(*spans: Row) -> Row:
+    return {"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]}
+
+
+NAMELESS = {"llm.output_messages.0.message.tool_calls.0.tool_call.id": "c"}
+FAILED: Row = {"parentSpanId": "a" * 16, "status": {"code": "ERROR"}}
+
+
+@pytest.mark.parametrize(
+    ("given", "note"),
+    [
+        (trace(), ("AE604", "data.spans")),
+        (trace(span(inputs="Hi")), ("AE621", "data.spans")),
+        (trace(ROOT, span("2", "1", "TOOL", name=" ")), ("AE603", "data.spans")),
+        (trace(ROOT, span("2", "1", "TOOL", status={"code": "ERROR"})), ("AE610", "data.spans")),
+        ({"spans": []}, ("AE604", "spans")),
+        ({"spans": [flat_span("0x1", None, (1, 2), "OK", spanType="CHAIN", spanInputs="Hi")]}, ("AE621", "spans")),
+        ({"spans": [flat_span("0x1", None, (1, 2), "OK", spanType="TOOL") | {"name": ""}]}, ("AE603", "spans")),
+        (_otel(_otel_span("a", "LLM", {"input.value": "Hi"})), ("AE621", "resourceSpans")),
+        (_otel(_otel_span("a", "LLM", NAMELESS)), ("AE603", "resourceSpans")),
+        (_otel(_otel_span("a", "AGENT"), _otel_span("b", "TOOL", **FAILED)), ("AE610", "resourceSpans")),
+    ],
+)
+def test_an_issue_of_the_spans_has_the_path_of_the_spans_in_their_encoding(given: Row, note: tuple[str, str]) -> None:
+    assert note in [(n.rule.code, n.path) for n in derive(decode_trace(json.dumps(given))).notes]
+
+
 def test_is_truncated_is_said() -> None:
     assert codes({**STEPS, "is_truncated": True}) == ["AE609"]
     assert codes(trace(ROOT, trace_metadata={"is_truncated": "true"})) == ["AE609"]

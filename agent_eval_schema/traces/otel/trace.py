@@ -64,7 +64,7 @@ def decode_otel(text: str | bytes | memoryview, whole: bool = True) -> Trace | l
     entries = [translate(span, i, notes) for i, span in enumerate(spans)]
     translated = _once([entry for entry in entries if entry is not None])
     info = Info(trace_id=spans[0].trace or None)
-    trace = Trace(info, [t.span for t in translated], notes=notes)
+    trace = Trace(info, [t.span for t in translated], notes=notes, spans_path="resourceSpans")
     if translated:
         _assemble(trace, translated, whole)
     has_tools = any([t.kind == "TOOL" for t in translated])
