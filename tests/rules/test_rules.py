@@ -11,7 +11,7 @@ import pytest
 from agent_eval_schema import EvalSetError, eval_set_from_inference_table, explain, validate_eval_set
 from agent_eval_schema.fix.effects import FIXABLE
 from agent_eval_schema.render.rule import rules_json
-from agent_eval_schema.rule import Rule
+from agent_eval_schema.rule import Rule, Severity
 from agent_eval_schema.rules import FAMILIES, RULES
 from agent_eval_schema.validation.chosen_rules import chosen
 from tests.conftest import ROOT, SAMPLES
@@ -67,8 +67,10 @@ def test_the_examples_of_feedback(rule: Rule) -> None:
 
 
 @pytest.mark.parametrize("rule", WITH_EXAMPLES, ids=lambda r: f"{r.code}-{r.name}")
-def test_the_bad_example_raises_the_code_with_its_severity(rule: Rule) -> None:
+def test_the_bad_example_raises_the_code_with_its_severity_and_no_other_error(rule: Rule) -> None:
     report = validate_eval_set(list(rule.bad))
+    others = report.counts.keys() - {rule.code}
+    assert not [c for c in others if RULES[c].severity is Severity.ERROR or c in ("AE101", "AE102")], "or misspelled"
     issue = report.issues[report.issues["code"] == rule.code].iloc[0]
     assert (issue["name"], issue["severity"]) == (rule.name, rule.severity)
     assert issue["message"]
