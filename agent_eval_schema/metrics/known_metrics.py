@@ -6,6 +6,7 @@ CustomMetric, settings, options, a saved result ──────────�
 """
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from msgspec import UNSET
 from msgspec.structs import replace
@@ -81,13 +82,10 @@ def _by_word() -> dict[str, MetricInfo]:
 
 
 def _common(word: str, infos: Iterable[MetricInfo]) -> MetricInfo:
-    directions, scales, steps, units = zip(*((i.direction, i.scale, i.step, i.unit) for i in infos), strict=True)
+    known = zip(*((i.direction, i.scale, i.step, i.unit) for i in infos), strict=True)
+    others: tuple[Any, ...] = "unknown", None, 0.0, ""
     return MetricInfo(
-        word,
-        directions[0] if len(set(directions)) == 1 else "unknown",
-        scales[0] if len(set(scales)) == 1 else None,
-        steps[0] if len(set(steps)) == 1 else 0.0,
-        units[0] if len(set(units)) == 1 else "",
+        word, *(agreed.pop() if len(agreed := {*of}) == 1 else other for of, other in zip(known, others, strict=True))
     )
 
 

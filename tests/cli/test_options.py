@@ -42,6 +42,13 @@ def test_the_parser_of_one_command_is_that_of_the_whole_command_line(name: str) 
     assert len(list(parsers(argument_parser(name)))) < len(list(parsers(argument_parser()))) / 2
 
 
+def test_options_are_in_a_few_groups_of_the_same_names() -> None:
+    titles = {group.title for parser in parsers(argument_parser()) for group in parser._action_groups}
+    of_data = {"input", "fields", "content of the rows", "rows", "rules", "metrics", "fixes", "review", "assumptions"}
+    of_argparse = {"commands", "options", "positional arguments"}
+    assert titles == of_data | of_argparse | {"output", "exit code", "request", "settings", "tracking store"}
+
+
 def examples_of(parser: argparse.ArgumentParser) -> list[str]:
     """The command lines below `examples:`."""
     return [line.strip() for line in (parser.epilog or "").splitlines()[1:]]

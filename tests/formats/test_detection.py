@@ -46,6 +46,9 @@ NAMES = sorted({name for f in FORMATS for name in f.signs.known})
         ("turn turns history query reference", "adk-legacy"),
         ("trace_id spans state request_time", "databricks"),
         ("question label", None),
+        ("query response context", "azure"),
+        ("response context", "azure"),
+        ("question response context", None),  # the question of Azure is its query
         ("input expected tags", None),
         ("id input output node_id", "phoenix"),
         ("input output tags", "phoenix"),

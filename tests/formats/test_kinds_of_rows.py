@@ -242,6 +242,15 @@ def test_a_blank_text_among_the_documents_of_deepeval_is_no_document(column: str
     assert [d["content"] for d in normalized[name]] == ["a text"]
 
 
+@pytest.mark.parametrize(
+    ("value", "got"), [(5, "the number 5"), (True, "true"), ({"a": 1}, "an object with the keys a")]
+)
+def test_documents_of_deepeval_that_are_no_list_are_an_error(value: Any, got: str) -> None:
+    report = validate_eval_set([{"input": "Hi", "actual_output": "Hello", "context": value}], format="deepeval")
+    (issue,) = report.iter_issues()
+    assert (issue.path, issue.message) == ("context", f"expected a list, got {got}")
+
+
 @pytest.mark.parametrize("role", [[], {}, 1, None])
 def test_a_role_of_inspect_that_is_no_text_is_reported(role: Any) -> None:
     rows = [{"input": [{"role": role, "content": "Hi"}], "target": "Hello"}]
