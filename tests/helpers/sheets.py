@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 Lines = list[list[Any]]
 
@@ -53,3 +55,19 @@ def cells_of(path: Path, **options: Any) -> dict[str, Any]:
 
     sheet = openpyxl.load_workbook(path, **options).worksheets[0]
     return {cell.coordinate: cell.value for row in sheet.iter_rows() for cell in row if cell.value is not None}
+
+
+SHEET = "xl/worksheets/sheet1.xml"
+
+
+def parts_of(path: Path) -> dict[str, bytes]:
+    with ZipFile(path) as parts:
+        assert parts.testzip() is None
+        return {name: parts.read(name) for name in parts.namelist()}
+
+
+def rewritten(path: Path, change: Callable[[str, bytes], bytes]) -> None:
+    parts = parts_of(path)
+    with ZipFile(path, "w") as new:
+        for name, content in parts.items():
+            new.writestr(name, change(name, content))

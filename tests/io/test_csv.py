@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_eval_schema import validate_eval_set
+from agent_eval_schema import EvalSetError, validate_eval_set
 from agent_eval_schema.cells.cells import native_rows
 from agent_eval_schema.cli import main
 from agent_eval_schema.formats.opening import open_source
@@ -90,3 +90,9 @@ def test_text_with_commas_below_one_name_is_no_header(tmp_path: Path, text: str)
     (path := tmp_path / "t.csv").write_text(text)
     assert csv_above(str(path)) == 0
     assert csv_columns(str(path)) == text.strip().split("\n")[:1]
+
+
+def test_a_header_that_cannot_be_read_is_reported_with_its_line(tmp_path: Path) -> None:
+    (path := tmp_path / "t.csv").write_text('request,"resp"onse\na,b\n')
+    with pytest.raises(EvalSetError, match=r"""t\.csv: line 1: the header cannot be read: ',' expected after '"'$"""):
+        validate_eval_set(path)

@@ -11,6 +11,7 @@ from agent_eval_schema import EvalSetError, validate_eval_set
 from agent_eval_schema.io import streams
 from agent_eval_schema.io.excel import read_excel
 from agent_eval_schema.text.spelling import SHEET_ERRORS
+from tests.helpers.sheets import rewritten
 
 openpyxl = pytest.importorskip("openpyxl")
 
@@ -139,6 +140,36 @@ def test_cells_that_are_merged_over_more_lines_than_memory_should_hold_are_refus
     monkeypatch.setenv("AGENT_EVAL_SCHEMA_MAX_UNPACKED", "2")
     with pytest.raises(EvalSetError, match=r"t\.xlsx: expected a file of up to 2 MB, got more: set AGENT_EVAL_"):
         validate_eval_set(path)
+
+
+def test_of_merged_cells_that_overlap_the_first_are_read(tmp_path: Path) -> None:
+    rows = [["request", "response"], ["q1", "a"], ["q2", "b"], ["q3", "c"]]
+    path = merged_sheet(tmp_path / "t.xlsx", rows, "A2:A3", "A4:A5")
+    rewritten(path, lambda _, xml: xml.replace(b"A4:A5", b"A3:A4"))
+    assert read_excel(str(path)).frame["request"].tolist() == ["q1", "q1", "q3"]
+
+
+def test_two_cells_at_one_place_are_refused(tmp_path: Path) -> None:
+    path = sheet(tmp_path / "t.xlsx", ["request", "response"], ["q", "a"])
+    rewritten(path, lambda _, xml: xml.replace(b'r="B2"', b'r="A2"'))
+    with pytest.raises(EvalSetError, match=r"t\.xlsx: cannot be read as Excel: .*line 2 of 'Sheet' has two cells of "):
+        validate_eval_set(path)
+
+
+def test_a_workbook_of_charts_has_no_rows(tmp_path: Path) -> None:
+    book = openpyxl.Workbook()
+    book.create_chartsheet("Chart").add_chart(openpyxl.chart.BarChart())
+    book.remove(book.active)
+    book.save(path := tmp_path / "t.xlsx")
+    with pytest.raises(
+        EvalSetError, match=r"t\.xlsx: expected a sheet with rows, got only charts: copy the rows into a "
+    ):
+        validate_eval_set(path)
+
+
+def test_a_number_and_a_flag_in_a_column_of_texts_are_as_shown(tmp_path: Path) -> None:
+    path = sheet(tmp_path / "t.xlsx", ["request", "response", "own"], ["q", True, True], ["r", 0.5, 0.5])
+    assert validate_eval_set(path).rows[["response", "own"]].to_numpy().tolist() == [["TRUE", True], ["0.5", 0.5]]
 
 
 def test_a_merged_name_above_two_columns_of_values_is_the_header(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from agent_eval_schema.io.excel_editor import comment_workbook
 from agent_eval_schema.io.sheets import SheetPlace
 from agent_eval_schema.review.dataset import Reviewed
 from agent_eval_schema.review.write import Reviewing, out_path
-from tests.helpers.sheets import SUPPORT, book, cells_of
+from tests.helpers.sheets import SHEET, SUPPORT, book, cells_of, parts_of, rewritten
 
 openpyxl = pytest.importorskip("openpyxl")
 
@@ -29,7 +29,7 @@ ROWS: list[list[Any]] = [
     ["  ", None, "one", "b", 3],
     ["When?", "=now", None, "c", 4.5],
 ]
-SHEET, COMMENTS = "xl/worksheets/sheet1.xml", "xl/comments/comment1.xml"
+COMMENTS = "xl/comments/comment1.xml"
 
 
 def team(path: Path, *, note: str | None = None, change: Callable[[Any], None] = id) -> Path:
@@ -63,12 +63,6 @@ def team(path: Path, *, note: str | None = None, change: Callable[[Any], None] =
             new.writestr(name, with_value.get(name, old.read(name)))
     path.with_suffix(".tmp").replace(path)
     return path
-
-
-def parts_of(path: Path) -> dict[str, bytes]:
-    with ZipFile(path) as parts:
-        assert parts.testzip() is None
-        return {name: parts.read(name) for name in parts.namelist()}
 
 
 def comments_of(path: Path) -> dict[str, str]:
@@ -258,7 +252,11 @@ def test_a_part_that_may_be_read_otherwise_is_an_error(tmp_path: Path, old: byte
 
 @pytest.mark.parametrize(
     ("comments", "got"),
-    [(None, "no such part"), (b"<comments><authors/><commentList/></comments>", "no element authors, or an empty one")],
+    [
+        (None, "no such part"),
+        (b"<comments>", r"comment1\.xml: .* got XML that cannot be read \(no element found"),
+        (b"<comments><authors/><commentList/></comments>", "no element authors, or an empty one"),
+    ],
 )
 def test_comments_that_cannot_be_continued_are_an_error(tmp_path: Path, comments: bytes | None, got: str) -> None:
     path = team(tmp_path / "team.xlsx", note="A5")
@@ -271,6 +269,14 @@ def test_comments_that_cannot_be_continued_are_an_error(tmp_path: Path, comments
     assert not (tmp_path / "out.xlsx").exists()
 
 
+def test_a_thread_of_comments_is_not_continued(tmp_path: Path) -> None:
+    path = team(tmp_path / "team.xlsx", note="A4")
+    thread = b'<Relationship Id="t" Type="http://schemas.microsoft.com/x/threadedComment" Target="/xl/t.xml"/></Relat'
+    rewritten(path, lambda name, xml: xml.replace(b"</Relat", thread) if f"{Path(SHEET).name}.rels" in name else xml)
+    with pytest.raises(EvalSetError, match=r"team\.xlsx: A4: .* got a thread of comments"):
+        comment_workbook(open_sheet(path), str(tmp_path / "out.xlsx"), [(0, NOTES)])
+
+
 NOTES = [{"code": "AE202", "column": "request", "path": "request", "message": "m", "hint": "h"}]
 
 
@@ -278,13 +284,6 @@ def open_sheet(path: Path) -> SheetPlace:
     place = open_source(str(path)).sheet
     assert place is not None
     return place
-
-
-def rewritten(path: Path, change: Callable[[str, bytes], bytes]) -> None:
-    parts = parts_of(path)
-    with ZipFile(path, "w") as new:
-        for name, content in parts.items():
-            new.writestr(name, change(name, content))
 
 
 def test_cells_without_places_and_with_a_prefix_are_found(tmp_path: Path) -> None:

@@ -38,6 +38,8 @@ from agent_eval_schema.io.number_formats import text_of_date, text_of_number
         # what is not read: the number
         (0.75, "# ?/?", "0.75"),
         (12345, "0.00E+00", "12345"),
+        (5.5, "0.", "5.5"),
+        (5.25, "0.0,0", "5.25"),
         (3, '[>=2]0" many";0" few"', "3"),
         (3, "@", "3"),
         (3, ";;;", "3"),

@@ -104,6 +104,19 @@ def test_of_a_folder_in_a_store_the_files_of_partitions_are_read() -> None:
     assert validate_eval_set("memory://parts/").row_count == 2
 
 
+def test_files_of_one_name_in_folders_of_a_store_are_refused() -> None:
+    fsspec = pytest.importorskip("fsspec")
+    for name in ("a/rows.jsonl", "b/rows.jsonl"):
+        with fsspec.open(f"memory://twice/{name}", "wb") as file:
+            file.write(b'{"request": "Hi", "response": "Hello"}\n')
+    with pytest.raises(
+        EvalSetError, match=r"twice/\*/rows\.jsonl: expected files of different names: two of one name are"
+    ):
+        validate_eval_set("memory://twice/*/rows.jsonl")
+    with pytest.raises(EvalSetError, match=r"twice/a/rows\.jsonl/b\.jsonl: cannot be written: FileExistsError"):
+        validate_eval_set([{"request": "Hi"}]).write("memory://twice/a/rows.jsonl/b.jsonl")
+
+
 def test_a_name_with_a_slash_too_many_is_no_url(tmp_path: Path) -> None:
     for name in (f"{tmp_path}//rows.jsonl", '{"a": "http://x"}', "table@v12"):
         with pytest.raises(EvalSetError, match="no such file"):

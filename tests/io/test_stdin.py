@@ -128,6 +128,12 @@ def test_every_command_prints_and_writes_the_same_from_stdin(
         ("validate - --write-normalized - --write-invalid -", ROW, "-: stdout can take rows only once"),
         ("validate - --html -", ROW, "-: expected the path of a file"),
         ("validate -", "request\na".encode("utf-16"), "<stdin>: line 1: expected UTF-8, got UTF-16"),
+        (
+            "validate -",
+            b"<!DOCTYPE html>",
+            "<stdin>: expected rows, got an HTML page: log in, or use the address of the fi",
+        ),
+        ("validate -", "a,b\né,c\nü,d\n".encode("cp1252"), "got Windows-1252: save it as UTF-8 in a file"),
         ("validate -", b"PAR1 and no more", "<stdin>: cannot be read"),
         ("validate -", gzip.compress(ROW * 9, mtime=0)[:-9], "<stdin>: cannot be read"),
         ("ces update - --mask displayName", b'{"a"', "<stdin>: "),
