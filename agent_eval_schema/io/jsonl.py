@@ -101,6 +101,8 @@ def _splices(
     place = {p.key: i for i, p in enumerate(pairs)}  # of a repeated key the last one was read
     splices, removed = [], []
     values = {pairs[i].key: text[pairs[i].value : pairs[i].end] for i in place.values()}
+    if len(place) < len(pairs):  # an invalid row, which another name of one of its keys would make valid
+        renames = {}
     for wrong, right in renames.items():
         if wrong in place and right in place:  # one of the two is null
             values[right] = values[wrong] if values[right] == "null" else values[right]

@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 
 from agent_eval_schema import validate_eval_set
 from agent_eval_schema.cells.notes import notes_on
+from agent_eval_schema.fix.fix import fix_source
+from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.io.jsonl import cell_batches
 from agent_eval_schema.io.streams import too_large
 
@@ -40,6 +42,31 @@ def test_a_row_with_a_key_twice_is_refused_and_handed_back_whole(case: str, endi
     assert f"2: expected `{key}` once, got it 2 times" in report.issues["message"][0]
     report.write_invalid(tmp_path / "invalid.jsonl")
     assert json.loads((tmp_path / "invalid.jsonl").read_text())["__line__"] == TWICE[case]
+
+
+NAMED = '{"request": "Hi", "response": "Hello", "Expected_Response": "x"}'
+FIXED = NAMED.replace("Expected_Response", "expected_response")
+
+
+@pytest.mark.parametrize(
+    ("text", "fixed"),
+    [
+        (f'{NAMED[:-1]}, "expected_response": null}}', FIXED),
+        (
+            '{"request": "Hi", "Expected_Response": null, "expected_response": "y"}',
+            '{"request": "Hi", "expected_response": "y"}',
+        ),
+        (f'{NAMED[:-1]}, "Expected_Response": "y"}}',) * 2,
+        ('["Expected_Response"]',) * 2,
+        ('{"Expected_Response" "x"}',) * 2,
+        (f'{{"Expected_Response": {"[" * 300}{"]" * 300}}}',) * 2,
+    ],
+    ids=["its own is null", "the other is null", "a key twice", "a list", "no colon", "deep"],
+)
+def test_a_column_is_renamed_in_valid_rows_only(text: str, fixed: str, tmp_path: Path) -> None:
+    (path := tmp_path / "rows.jsonl").write_text(f"{NAMED}\n{text}\n")
+    fix_source(open_source(str(path))).write(out := str(tmp_path / "fixed.jsonl"))
+    assert Path(out).read_text() == f"{FIXED}\n{fixed}\n"
 
 
 def test_a_row_may_have_many_keys_and_each_row_others(tmp_path: Path) -> None:
