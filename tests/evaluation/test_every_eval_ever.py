@@ -171,6 +171,14 @@ def test_scores_outside_of_their_scale_are_named(tmp_path: Path) -> None:
     AGGREGATE.validate(json.loads(place(tmp_path).read_text()))
 
 
+def test_a_metric_without_a_score_is_named(tmp_path: Path) -> None:
+    result = EvalTask(
+        [{"prompt": "q", "response": "4", "reference": "4"}], ["exact_match", "trajectory_recall"]
+    ).evaluate()
+    with pytest.warns(UnwrittenScoreWarning, match="has no place for: trajectory_recall: no score: only this package"):
+        result.write(place(tmp_path))
+
+
 def test_a_result_without_any_expressible_metric_is_an_error(tmp_path: Path) -> None:
     result = load_result([{"prompt": "q", "quux/score": 0.5}])
     with pytest.raises(EvalSetError, match="no metric can be written: quux: no known direction"):

@@ -32,6 +32,7 @@ def test_the_mean_of_each_run_over_the_rows_that_all_have() -> None:
     runs = [run([1, 0, 1, 0]), run([1, 1, 1], first=1), run([0, None, 1, 1, 1])]
     found = runs[0].compare(runs[1], runs[2])
     assert found.row_count == 3  # questions 1, 2 and 3
+    assert repr(found) == "<ScoreHistory: 3 runs, 3 rows>"
     assert found.summary[["rows", "mean"]].to_numpy().tolist() == [[3, 1 / 3], [3, 1], [2, 1]]
     assert found.summary["difference"].tolist()[1:] == [pytest.approx(2 / 3), 0]
     assert math.isnan(found.summary["difference"][0])

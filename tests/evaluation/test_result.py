@@ -384,6 +384,30 @@ def test_calls_that_failed_are_failures_and_are_named() -> None:
     assert named._headline == f"29 of 30 calls failed (rows {shown}, …); 1 of 30 rows scored"
 
 
+@pytest.mark.parametrize(
+    ("is_run", "start", "line"),
+    [
+        (True, "1 × ValueError: q", "… and 57 other errors"),
+        (False, "1 row without a score: ", "… and 10 other reasons"),
+    ],
+    ids=["calls", "scores"],
+)
+def test_of_many_errors_the_first_are_named_and_the_others_counted(is_run: bool, start: str, line: str) -> None:
+    def failing(given: Any) -> float:
+        raise ValueError(given if is_run else given["prompt"])
+
+    task = EvalTask([{"prompt": f"q{i}", "response": "x"} for i in range(60)], [CustomMetric("own", failing)])
+    found = (task.evaluate(failing) if is_run else task.evaluate()).to_text(width=200).splitlines()
+    assert line in found
+    assert sum(line.startswith(start) for line in found) == 60 - int(line.split()[2])
+
+
+def test_what_an_interval_assumes_of_a_scale_that_is_not_known_is_reported() -> None:
+    rows = [{"prompt": f"q{i}", "score": float(i)} for i in range(8)]
+    text = EvalTask(rows, [CustomMetric("own", lambda row: row["score"])]).evaluate().to_text(width=200)
+    assert "own: the scale of own is not known: the interval assumes that no score is far from the others." in text
+
+
 def test_evaluations_that_are_left_out_are_counted(tmp_path: Path) -> None:
     evaluations = json.loads((SAMPLES / "evaluation.json").read_text())
     path = tmp_path / "evaluations.json"

@@ -6,6 +6,7 @@ import asyncio
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, TypedDict
 
 import pytest
@@ -143,6 +144,78 @@ def test_an_executor_is_called_by_its_input_keys() -> None:
     executor = Executor()
     executor.input_keys = ["input"]  # type: ignore[assignment]
     assert asked(executor) == Answer("hello", [])
+
+
+class Described:
+    """A runnable with the JSON Schema of its input; without one, as of a state that pydantic cannot describe."""
+
+    class builder:
+        class input_schema:
+            question: str
+            user: str
+
+    def __init__(self, *required: str, properties: tuple[str, ...] = (), type: str = "object") -> None:
+        self.schema = {"type": type, "properties": {key: {} for key in (*required, *properties)}, "required": required}
+
+    def get_input_jsonschema(self) -> dict[str, Any]:
+        if not self.schema["required"] and self.schema["type"] == "object":
+            raise NotImplementedError
+        return self.schema
+
+    def invoke(self, given: Any) -> str:
+        return repr(given)
+
+
+CHAT = "{'messages': [{'role': 'user', 'content': 'hello'}]}"
+
+
+@pytest.mark.parametrize(
+    ("runnable", "given"),
+    [
+        (Described("messages", "user"), CHAT),
+        (Described("topic"), "{'topic': 'hello'}"),
+        (Described("topic", properties=("question",)), "{'topic': 'hello'}"),
+        (Described("topic", "question"), "{'question': 'hello'}"),
+        (Described(), "{'question': 'hello'}"),
+        (Described(type="string"), "'hello'"),
+    ],
+    ids=["messages", "one key", "one required key", "a usual key", "annotations", "text"],
+)
+def test_a_prompt_is_given_under_the_key_of_the_schema(runnable: Described, given: str) -> None:
+    assert asked(runnable) == Answer(given)
+
+
+def test_a_prompt_whose_key_is_not_known_is_an_error_with_the_keys() -> None:
+    names = (
+        r"the runnable takes an object with the keys topic, tone: name the key of the prompt, .*\{\"topic\": prompt\}$"
+    )
+    with pytest.raises(EvalSetError, match=names):
+        calling(Described("topic", "tone"))
+
+
+@pytest.mark.parametrize(
+    ("names", "given"),
+    [
+        (["messages", "context"], CHAT),
+        (["input", "context"], CHAT.replace("messages", "input")),
+        (["topic"], "[{'topic': 'hello'}]"),
+        ([0], "['hello']"),
+        (None, "['hello']"),
+    ],
+    ids=["chat", "responses", "a column", "no names", "no signature"],
+)
+def test_a_model_is_given_the_input_of_its_signature(names: list[Any] | None, given: str) -> None:
+    inputs = None if names is None else SimpleNamespace(input_names=lambda: names)
+    model = SimpleNamespace(metadata=SimpleNamespace(signature=SimpleNamespace(inputs=inputs)), predict=repr)
+    assert asked(model) == Answer(given)
+
+
+@pytest.mark.parametrize("action", ["search", {"tool": " "}, {"kwargs": {"tool": 1}}], ids=repr)
+def test_a_step_without_a_tool_is_named_with_its_place(action: Any) -> None:
+    steps = [[{"tool": "search", "tool_input": {"q": "x"}}, "found"], [action, "found"]]
+    found = asked(lambda _: {"output": "done", "intermediate_steps": steps})
+    assert (found.response, found.trajectory, found.failed) == ("done", None, False)
+    assert str(found.error).startswith("intermediate_steps[1]: expected an action with a tool, got ")
 
 
 @pytest.mark.oracle

@@ -8,6 +8,7 @@ import json
 import math
 import re
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from agent_eval_schema import EvalSetError, EvalTask, Profile, profile_eval_set
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.metrics.intervals import t_quantile
 from agent_eval_schema.metrics.power import rows_for_difference, rows_for_rate_difference, smallest_rate_difference
+from agent_eval_schema.profile import coverage
 from agent_eval_schema.profile import options as tokens
 from tests.conftest import Row
 
@@ -194,6 +196,10 @@ def test_past_results_of_an_evaluation_and_of_its_file(tmp_path: Path) -> None:
     ("rows", "notes"),
     [
         ([], ("The dataset has no rows.",)),
+        (
+            [{"prompt": q, "predicted_trajectory": [], "reference_trajectory": []} for q in (LEAVE, None)],
+            ("No row has ground truth: correctness cannot be scored.", "1 valid row without a question: not compared."),
+        ),
         ([{"request": ""}], ("No row is valid: there is nothing to profile.",)),
         (
             [{"request": "Hi"}],
@@ -303,6 +309,8 @@ def test_leakage_from_a_dataset() -> None:
         ("against[0]", "a near duplicate of the question", [0]),
     ]
     assert profile.counts["leaked"] == 2
+    assert leaks(profile_eval_set(rows, against=train)) == leaks(profile)
+    assert "No row is in against[0]." in profile_eval_set(rows, against=[[row("Hi")]]).to_text(width=200)
 
 
 def test_leakage_from_texts(tmp_path: Path) -> None:
@@ -394,6 +402,7 @@ def test_documents_by_hand() -> None:
     assert (found.expected, found.retrieved, found.never_retrieved, found.rows_expecting) == (2, 2, 1, 2)
     assert {d.doc_uri: (d.expected, d.retrieved) for d in found.top} == {"a": (2, 1), "b": (1, 0), "c": (0, 2)}
     assert found.unknown_rows == 1
+    assert "1 row with an expected document that is not in the list." in profile.to_text(width=200)
     assert profile_eval_set(rows).summary.coverage.documents.unknown_rows is None
 
 
@@ -575,6 +584,30 @@ def test_without_tiktoken_tokens_are_estimated_though_the_encoding_is_cached(mon
     assert "4 bytes of UTF-8 per token" in cost.note
 
 
+def test_an_encoding_that_cannot_be_fetched_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    tiktoken = pytest.importorskip("tiktoken")
+
+    def fetch(_: str) -> None:
+        raise ConnectionError("http://host")
+
+    monkeypatch.setattr(tiktoken, "get_encoding", fetch)
+    with pytest.raises(EvalSetError, match=r"^tokenizer: r50k_base cannot be loaded: ConnectionError$"):
+        profile_eval_set([row(LEAVE)], tokenizer="r50k_base")
+
+
+def test_the_usual_cache_of_encodings_is_a_temporary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("tiktoken")
+    for name in ("TIKTOKEN_CACHE_DIR", "DATA_GYM_CACHE_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(tokens, "USUAL_SHA256", hashlib.sha256(b"ranks").hexdigest())
+    source = open_source([row(LEAVE)])
+    assert tokens.tokenizer_at_hand(source) is None
+    (tmp_path / "data-gym-cache").mkdir()
+    (tmp_path / "data-gym-cache" / hashlib.sha1(tokens.USUAL_URL.encode()).hexdigest()).write_bytes(b"ranks")
+    assert tokens.tokenizer_at_hand(source) == tokens.USUAL
+
+
 def test_a_judge_of_chunks_is_called_for_each() -> None:
     context = [{"doc_uri": "a", "content": "x" * 12}, {"doc_uri": "b", "content": "y" * 8}]
     profile = profile_eval_set([{"request": "q" * 20, "retrieved_context": context}], outputs="generated")
@@ -666,6 +699,7 @@ def test_the_forms(tmp_path: Path) -> None:
         ({"answer_tokens": -1}, "answer_tokens: expected a whole number from 0 on; got -1"),
         ({"system": "nowhere"}, "system: expected one of"),
         ({"past": 3}, "past: expected a result"),
+        ({"past": "no-such.json"}, "^no-such.json: no such file$"),
         ({"past": pd.DataFrame({"a": [1]})}, "past: expected a table with columns of scores"),
         ({"documents": "no-such-file"}, "documents: no-such-file cannot be read"),
         ({"against": "no-such.txt"}, "no-such.txt: No such file"),
@@ -687,6 +721,21 @@ def test_clusters_of_questions() -> None:
     assert {term for c in found.clusters for term in c.terms} >= {"vacation", "laptop"}
     few = profile_eval_set(rows[1:], near=1.0).summary.coverage
     assert (few.clusters, few.cluster_note) == ((), "19 distinct questions are too few")
+
+
+def test_of_very_many_questions_some_are_clustered(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("sklearn")
+    monkeypatch.setattr(coverage, "MOST_CLUSTERED", 30)
+    rows = [row(f"{word} vacation number{i}") for word in ("summer", "winter") for i in range(20)]
+    assert sum(c.rows for c in profile_eval_set(rows, near=1.0).summary.coverage.clusters) == 30
+
+
+def test_without_scikit_learn_there_is_a_note_in_place_of_clusters(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "sklearn.cluster", None)
+    found = profile_eval_set(DIFFERENT).summary.coverage
+    assert (found.clusters, found.cluster_note) == (
+        *((), "scikit-learn is not installed (pip install 'agent-eval-schema[profile]')"),
+    )
 
 
 def test_clusters_are_named_by_words_that_tell_them_apart() -> None:
