@@ -15,7 +15,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from functools import partial
 from typing import Any, Literal
 
@@ -324,10 +324,10 @@ def _read(feedback: Any, error: str | None) -> tuple[float, str]:
     problem = error or getattr(getattr(feedback, "error", None), "error_message", None)
     if problem:
         return math.nan, f"the judge raised an exception: {visible(str(problem).splitlines()[0])}"
-    try:
-        return float(feedback.value), visible(feedback.rationale or "")
-    except (TypeError, ValueError):
-        return math.nan, "the judge returned no number"
+    with suppress(TypeError, ValueError):
+        if math.isfinite(score := float(feedback.value)):
+            return score, visible(feedback.rationale or "")
+    return math.nan, "the judge returned no number"
 
 
 # --- metrics of any kind

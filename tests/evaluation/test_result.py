@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from agent_eval_schema import CustomMetric, EvalSetError, EvalTask, score_trajectories
+from agent_eval_schema import CustomMetric, EvalSetError, EvalTask, load_result, score_trajectories
 from agent_eval_schema.cli import main
 from agent_eval_schema.evaluation.result import EvalResult
 from agent_eval_schema.evaluation.result_blocks import _label, pictures_of
@@ -400,6 +401,25 @@ def test_of_many_errors_the_first_are_named_and_the_others_counted(is_run: bool,
     found = (task.evaluate(failing) if is_run else task.evaluate()).to_text(width=200).splitlines()
     assert line in found
     assert sum(line.startswith(start) for line in found) == 60 - int(line.split()[2])
+
+
+def test_a_page_has_no_review_of_data_that_are_gone(tmp_path: Path) -> None:
+    (path := tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in SEED))
+    score_trajectories(path).write(tmp_path / "scores.jsonl")
+    for text in (path.read_text(), "<html>"):
+        path.write_text(text)
+        os.utime(path, (0, 0))  # else they were written after the scores
+        page = load_result(tmp_path / "scores.jsonl").to_html()
+        assert ("opens a page to review" in page) == (text != "<html>")
+
+
+def test_bytes_of_a_trajectory_that_are_no_text_are_an_issue_of_its_row(tmp_path: Path) -> None:
+    (path := tmp_path / "rows.csv").write_bytes(b"predicted_trajectory,reference_trajectory\n\xff,[]\n")
+    found = score_trajectories(path, ["trajectory_recall"])
+    assert found.issues[["code", "row", "message"]].to_numpy().tolist()[0] == [
+        *("AE005", 0, "line 2: expected UTF-8 in `predicted_trajectory`, got the byte 0xFF")
+    ]
+    assert found.reasons["trajectory_recall"].tolist() == ["predicted_trajectory cannot be read"]
 
 
 def test_what_an_interval_assumes_of_a_scale_that_is_not_known_is_reported() -> None:

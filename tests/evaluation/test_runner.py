@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -83,6 +84,12 @@ def test_what_raises_fails_its_row_only(error: BaseException, said: str, is_asyn
     found = outcomes(call_async if is_async else call, 4, max_workers=2, timeout=timeout)
     assert [o.error for o in found] == [None, said, None, None]
     assert found[1].seconds is None
+
+
+def test_a_version_of_mlflow_that_does_not_name_the_last_trace_costs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "mlflow", SimpleNamespace(get_last_active_trace_id=lambda: "tr-1"))
+    (found,) = outcomes(str, 1)
+    assert (found.value, found.trace_id) == ("0", None)
 
 
 def test_a_long_error_is_cut() -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import platform
 import shutil
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ import pytest
 
 from agent_eval_schema import CustomMetric, EvalResult, EvalSetError, EvalTask, load_result, score_trajectories
 from agent_eval_schema.cli import main
+from agent_eval_schema.evaluation import saved_result
 from agent_eval_schema.evaluation.saved_result import _expectations
 from tests.conftest import ROOT
 from tests.evaluation.test_task import SEED
@@ -109,6 +112,16 @@ def test_what_a_file_has_beside_its_rows(tmp_path: Path) -> None:
     assert lines[0]["eval_result"] == in_parquet
     assert (in_parquet["version"], in_parquet["metrics"], in_parquet["row_count"]) == (1, ["exact_match"], 4)
     assert {"python", "agent_eval_schema"} <= in_parquet["versions"].keys()
+
+
+def test_a_package_that_is_not_installed_has_no_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    def version(name: str) -> str:
+        if name == "agent_eval_schema":
+            return "1.2"
+        raise PackageNotFoundError
+
+    monkeypatch.setattr(saved_result, "version", version)
+    assert saved_result.versions.__wrapped__() == {"python": platform.python_version(), "agent_eval_schema": "1.2"}
 
 
 def test_the_hash_is_that_of_the_data_not_of_the_run() -> None:

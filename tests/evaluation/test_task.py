@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -24,8 +25,10 @@ from agent_eval_schema import (
     eval_set_from_traces,
     score_trajectories,
 )
+from agent_eval_schema.evaluation import task_metrics
 from agent_eval_schema.evaluation.score import input_parts
 from agent_eval_schema.formats.opening import open_source
+from agent_eval_schema.io.locks import open_locked
 from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS
 from tests.conftest import KINDS, SAMPLES, Row
 from tests.helpers.scores import reasons_of
@@ -112,6 +115,59 @@ def test_the_std_of_one_row_is_nan() -> None:
     found = EvalTask(SEED[:1], ["trajectory_recall"]).evaluate()
     assert found.summary_metrics["trajectory_recall/mean"] == 0
     assert math.isnan(found.summary_metrics["trajectory_recall/std"])
+
+
+@pytest.mark.parametrize(
+    ("value", "score", "reason"),
+    [
+        (0.5, 0.5, "short\\x1b"),
+        (True, 1, "short\\x1b"),
+        ("yes", math.nan, "the judge returned no number"),
+        (None, math.nan, "the judge returned no number"),
+        (math.nan, math.nan, "the judge returned no number"),
+        (math.inf, math.nan, "the judge returned no number"),
+        (ValueError("boom"), math.nan, "the judge raised an exception: ValueError: boom"),
+        ({"error_message": "limit\nlater"}, math.nan, "the judge raised an exception: limit"),
+    ],
+    ids=repr,
+)
+def test_a_row_has_the_score_of_its_judge_or_a_reason(
+    value: Any, score: float, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[dict[str, Any]] = []
+
+    def judge(inputs: dict[str, Any]) -> SimpleNamespace:
+        asked.append(inputs)
+        if isinstance(value, Exception):
+            raise value
+        error = SimpleNamespace(**value) if isinstance(value, dict) else None
+        return SimpleNamespace(value=None if error else value, rationale="short\x1b", error=error)
+
+    monkeypatch.setattr(task_metrics, "_judge", lambda _: judge)
+    rows = [{"prompt": "q", "response": "a", "predicted_trajectory": [WARM]}, {"prompt": "q"}]
+    found = EvalTask(rows, [PointwiseMetric("own", "{response} {predicted_trajectory}", model="m")]).evaluate()
+    assert asked == [{"response": "a", "predicted_trajectory": [WARM]}]
+    assert found.scores["own"].tolist() == pytest.approx([score, math.nan], nan_ok=True)
+    assert found.reasons["own"].tolist() == [reason, "the row lacks response"]
+    assert found.metrics_table["own/explanation"].tolist() == [None if math.isnan(score) else reason, None]
+
+
+def test_two_runs_do_not_write_one_checkpoint_file(tmp_path: Path) -> None:
+    path = str(tmp_path / "run.jsonl")
+    with open_locked(path), pytest.raises(EvalSetError, match=r"jsonl: another run is writing this checkpoint file$"):
+        EvalTask([{"prompt": "q"}], []).evaluate(str, journal=path)
+
+
+def test_a_judge_needs_a_model_and_columns_of_the_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(EvalSetError, match=r"^own: name the judge, such as model='openai:/gpt-4o'$"):
+        PointwiseMetric("own", "{response}")
+    with pytest.raises(
+        EvalSetError, match=r"^own: give a template with {response} or so, or criteria and input_variables"
+    ):
+        PointwiseMetric("own", "Rate the response.", model="m")
+    monkeypatch.setattr(task_metrics, "_judge", lambda _: None)
+    with pytest.raises(EvalSetError, match=r"^own: no column 'answer' in the data: there are prompt, "):
+        EvalTask([{"prompt": "q"}], [PointwiseMetric("own", "{answer}", model="m")]).evaluate()
 
 
 @pytest.mark.parametrize(

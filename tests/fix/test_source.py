@@ -434,6 +434,12 @@ def test_a_misspelled_response_says_that_outputs_are_provided() -> None:
     assert "AE223" in report.counts
 
 
+def test_a_column_whose_name_would_change_the_format_is_not_renamed() -> None:
+    fixed = fix_source(open_source([{"response": "Hello", "inputss": {"question": "Hi"}}]))
+    assert (fixed.renames, fixed.plan.format) == ({}, "databricks")
+    assert fixed.unrenamed == {"inputss": "as `inputs` it would make the rows those of the mlflow format"}
+
+
 def test_a_cell_that_only_has_a_description_is_no_reason_to_rename() -> None:
     assert fix_source(open_source([{"request": "Hi", "respones": "Hi \ud83d"}])).renames == {}
     assert fix_source(open_source([{"request": "Hi", "respones": "Hi"}])).renames == {"respones": "response"}
