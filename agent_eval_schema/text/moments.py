@@ -31,8 +31,8 @@ def micros_of(value: Any) -> int | None:
 
 _UNITS = ((10**11, 1_000_000), (10**14, 1_000), (10**17, 1))
 """Below 10^11 it is seconds (until the year 5138), below 10^14 milliseconds, below 10^17 microseconds, else ns."""
-_LAST = 253_402_300_800_000_000
-"""The end of the year 9999, which Python and Spark can still write."""
+FIRST_TIME, END_OF_TIMES = -62_135_596_800_000_000, 253_402_300_800_000_000
+"""The years 1 to 9999, which Python and Spark can write."""
 
 
 def micros_of_number(number: int | float) -> int | None:
@@ -41,7 +41,7 @@ def micros_of_number(number: int | float) -> int | None:
         return None
     scale = next((scale for limit, scale in _UNITS if abs(number) < limit), None)
     micros = int(number * scale) if scale else int(number) // 1000
-    return micros if 0 <= micros < _LAST else None
+    return micros if 0 <= micros < END_OF_TIMES else None
 
 
 def micros_of_text(text: bytes) -> int | None:
@@ -61,7 +61,7 @@ def micros_of_text(text: bytes) -> int | None:
     except ValueError:
         return None
     micros = micros_since_epoch(moment) + int(f"{(fraction or '')[:6]:0<6}")
-    return micros if 0 <= micros < _LAST else None
+    return micros if 0 <= micros < END_OF_TIMES else None
 
 
 _NUMBER = re.compile(r"-?\d{1,20}(\.\d{1,20})?", re.ASCII)

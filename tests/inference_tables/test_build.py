@@ -401,6 +401,7 @@ def test_rows_without_a_trace_get_theirs_from_a_table_of_traces() -> None:
     assert json.loads(row(build, "b")["trace"])["data"] == own["data"]
     assert row(build, "c")["trace"] is None
     assert build.summary.traces_joined == 1
+    assert "Traces  joined to 1 row" in build.summary.to_text().replace("   ", "")
 
 
 @pytest.mark.parametrize("lost", ["request", "response", "both"])

@@ -59,6 +59,7 @@ def test_strata_are_columns_or_sql(options: dict[str, Any], expected: tuple[str,
         ({"balance_by": "team", "sample": 20}, "balance_by: the table has no column 'team'"),
         ({"balance_by": "region"}, "balance_by: needs a sample that is a number of rows"),
         ({"dedupe": "near", "near": 0}, "near: expected a similarity above 0, at most 1, got 0"),
+        ({"since": pd.NaT}, "since: expected a date or time such as 2025-11-03 or 2025-11-03T09:00:00Z, got NaT"),
         ({"since": "2025-11-04", "until": "2025-11-04"}, "since must be before until: the interval is empty"),
     ],
 )

@@ -23,7 +23,7 @@ from agent_eval_schema.rules import production as rules
 from agent_eval_schema.rules.reading import MAX_DEPTH
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.describe import describe
-from agent_eval_schema.text.moments import micros_of_number, micros_of_text
+from agent_eval_schema.text.moments import END_OF_TIMES, FIRST_TIME, micros_of_number, micros_of_text
 
 Bytes = list[bytes | None]
 
@@ -284,16 +284,14 @@ def _times(columns: LoggedColumns) -> pa.Array:
     array = columns.native("time")
     micros = pa.timestamp("us", "UTC")
     if array is not None and (pa.types.is_timestamp(array.type) or pa.types.is_date(array.type)):
-        try:
-            zone = array.type.tz if pa.types.is_timestamp(array.type) else None
-            naive = array.cast(pa.timestamp("us", zone), safe=False)
-            return naive.cast(pa.int64()).cast(micros) if len(naive) else pa.array([], micros)
-        except pa.ArrowException:
-            pass  # out of the range of microseconds: cell by cell
-    if array is not None and pa.types.is_integer(array.type):
-        numbers: list[int | None] = array.to_pylist()
-        values = [None if n is None else micros_of_number(n) for n in numbers]
-        texts: list[Any] = numbers
+        times = _micros_of_times(array)
+        if times.null_count == array.null_count:
+            return times.cast(micros)
+        values: list[int | None] = times.to_pylist()
+        texts: list[Any] = columns.texts("time")
+    elif array is not None and pa.types.is_integer(array.type):
+        texts = array.to_pylist()
+        values = [None if n is None else micros_of_number(n) for n in texts]
     else:
         texts = columns.texts("time")
         values = [None if t is None else micros_of_text(t) for t in texts]
@@ -302,3 +300,16 @@ def _times(columns: LoggedColumns) -> pa.Array:
             got = describe(cell.decode("utf-8", "replace") if isinstance(cell, bytes) else cell)
             columns.found.setdefault(row, []).append(Finding(rules.ODD_TIME, f"expected a time, got {got}", "time"))
     return pa.array(values, pa.int64()).cast(micros)
+
+
+def _micros_of_times(array: pa.Array) -> pa.Array:
+    """Timestamps or dates in microseconds; null outside of the years 1 to 9999, which alone Python and Spark write."""
+    zone, unit = (array.type.tz, array.type.unit) if pa.types.is_timestamp(array.type) else (None, "")
+    try:
+        times = array.cast(pa.timestamp("us", zone), safe=unit != "ns").cast(pa.int64())
+    except pa.ArrowInvalid:  # 64 bits do not hold one of them
+        if len(array) == 1:
+            return pa.nulls(1, pa.int64())
+        return pa.concat_arrays([_micros_of_times(array.slice(row, 1)) for row in range(len(array))])
+    is_written = pc.and_(pc.greater_equal(times, FIRST_TIME), pc.less(times, END_OF_TIMES))
+    return pc.if_else(is_written, times, pa.scalar(None, pa.int64()))

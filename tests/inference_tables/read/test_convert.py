@@ -77,6 +77,21 @@ def test_arrow_times_of_any_unit_and_zone(unit: str, zone: str | None) -> None:
 
 
 @pytest.mark.parametrize(
+    ("unit", "far"), [("s", 10**15), ("s", 10**12), ("ms", 10**18), ("us", 10**18), ("us", -(10**17))]
+)
+@pytest.mark.parametrize("zone", [None, "UTC", "Europe/Berlin"])
+def test_an_arrow_time_outside_of_the_years_that_are_written_costs_itself_only(
+    unit: str, far: int, zone: str | None
+) -> None:
+    second = MICROS // 1_000_000 * {"s": 1, "ms": 1_000, "us": 1_000_000}[unit]
+    batch = batch_of([logged() for _ in range(3)])
+    cells = pa.array([far, None, second], pa.timestamp(unit, zone))
+    records = convert(batch.set_column(batch.schema.get_field_index("request_time"), "request_time", cells))
+    assert [record["time"] for record in records] == [None, None, MOMENT.replace(microsecond=0)]
+    assert [codes(record) for record in records] == [["AE703"], [], []]
+
+
+@pytest.mark.parametrize(
     "cell", ["yesterday", "2025-13-45", "9" * 30, -5, 10**30, 1e300, {"a": 1}, "2025-11-03T25:00:00"]
 )
 def test_an_unreadable_time_is_told(cell: Any) -> None:
@@ -115,6 +130,14 @@ def test_request_metadata_as_map_or_text(metadata: Any) -> None:
     assert convert_one(row)["served_entity"] == "m/4"
 
 
+@pytest.mark.parametrize(
+    ("metadata", "served"), [({"endpoint_name": "e"}, "e"), ({"endpoint_name": 3}, None), ('["e"]', None), ("{", None)]
+)
+def test_without_a_model_the_endpoint_is_the_served_entity(metadata: Any, served: str | None) -> None:
+    row = {"databricks_request_id": "r", "timestamp_ms": 1, "request": "{}", "request_metadata": metadata}
+    assert convert_one(row)["served_entity"] == served
+
+
 def test_request_metadata_as_an_arrow_map() -> None:
     metadata = pa.array([[("model_name", "m"), ("model_version", "4")], None], pa.map_(pa.string(), pa.string()))
     columns = {"databricks_request_id": ["a", "b"], "timestamp_ms": [1, 2], "request": ["{}", "{}"]}
@@ -131,6 +154,13 @@ def test_an_odd_status_is_told(cell: Any) -> None:
 @pytest.mark.parametrize("cell", [2311, "2311", 2311.0])
 def test_latency_in_seconds(cell: Any) -> None:
     assert convert_one(logged(execution_duration_ms=cell))["latency_seconds"] == 2.311
+
+
+def test_latency_as_an_arrow_duration() -> None:
+    batch = batch_of([logged()])
+    cell = pa.array([2_311_000_000], pa.duration("ns"))
+    batch = batch.set_column(batch.schema.get_field_index("execution_duration_ms"), "execution_duration_ms", cell)
+    assert convert(batch)[0]["latency_seconds"] == 2.311
 
 
 @pytest.mark.parametrize("cell", [-1, "slow", None, float("inf")])
@@ -287,6 +317,30 @@ def test_a_trace_is_put_together_from_an_archived_view() -> None:
     assert (trace["info"]["trace_id"], trace["data"]["spans"]) == ("tr-1", [span])
     assert "How many" not in json.dumps(trace["info"])
     assert record["question_hash"] == convert_one(logged(), by_question=True)["question_hash"] is not None
+
+
+def test_a_batch_of_an_archived_view_without_spans_has_no_traces() -> None:
+    row = {"trace_id": "tr-1", "client_request_id": "r-1", "request_time": 1, "state": "OK", "assessments": []}
+    assert convert_batch(batch_of([row]), BuildPlan(family="archived_traces"))["trace"].to_pylist() == [None]
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        ({"turns": ["Hi", {"text": QUESTION}]}, QUESTION),
+        ({"turns": json.dumps(["Hi", {"text": QUESTION}])}, QUESTION),
+        ({"turns": ["Hi"]}, None),
+        ({"turns": ["Hi", {"text": None}]}, None),
+        ({"turns": ["Hi", "text"]}, None),
+        ("turns", None),
+    ],
+    ids=["object", "JSON text", "too short", "null", "text in place of an object", "text"],
+)
+def test_a_field_is_read_at_its_path_in_a_column(body: Any, text: str | None) -> None:
+    fields = (("request_id", "id"), ("request", "body.turns.1.text"), ("response", "answer"))
+    record = convert_one({"id": "r", "body": body, "answer": ANSWER}, family="mapped", fields=fields)
+    assert record["reason"] == (None if text else "no_request")
+    assert text is None or json.loads(record["request"]) == ASKED
 
 
 def test_the_first_generation_of_request_logs() -> None:

@@ -83,7 +83,9 @@ def test_an_unknown_request_is_taken_as_json_and_told() -> None:
     assert codes(record) == ["AE706"]
 
 
-@pytest.mark.parametrize("body", [None, "", "{}", "[]", '{"messages": []}', '{"dataframe_records": []}', "null"])
+@pytest.mark.parametrize(
+    "body", [None, "", "{}", "[]", '{"messages": []}', '{"messages": ""}', '{"dataframe_records": []}', "null"]
+)
 def test_nothing_was_asked(body: str | None) -> None:
     assert convert_one(logged(body))["reason"] == "no_request"
 
@@ -302,6 +304,30 @@ def test_a_trace_of_every_encoding_is_sliced_as_it_came(encoding: str, body: Any
 def test_a_trace_may_be_null(trace: Any) -> None:
     record = convert_one(logged(ASKED, {**ANSWERED, "databricks_output": {"trace": trace}}))
     assert (record["trace"], record["response"]) == (None, ANSWER)
+
+
+def test_a_trace_beside_nan_is_encoded_again() -> None:
+    response = json.dumps({**ANSWERED, "databricks_output": {"trace": TRACES["v3"]}})[:-1] + ', "score": NaN}'
+    record = convert_one(logged(ASKED, response))
+    assert (json.loads(record["trace"]), codes(record)) == (TRACES["v3"], ["AE705"])
+
+
+@pytest.mark.parametrize(
+    ("trace", "has_them"),
+    [
+        (TRACES["v3"], True),
+        ({"info": {"assessments": []}, "data": {"spans": []}}, False),
+        ({"info": {}, "data": {"spans": []}}, False),
+        ({"info": "tr-1", "data": {"spans": []}}, False),
+        ({**TRACES["v3"], "tags": {}}, False),
+    ],
+    ids=["without", "own", "empty info", "info that is text", "more keys"],
+)
+def test_a_trace_gets_the_assessments_of_their_column(trace: Any, has_them: bool) -> None:
+    given = [{"assessment_name": "a", "feedback": {"value": "yes"}}]
+    row = {"trace_id": "tr-1", "trace": json.dumps(trace), "trace_metadata": "{}", "assessments": json.dumps(given)}
+    info = json.loads(convert_one(row)["trace"])["info"]
+    assert (isinstance(info, dict) and info.get("assessments") == given) == has_them
 
 
 def test_a_trace_that_is_text_is_what_the_text_says() -> None:
