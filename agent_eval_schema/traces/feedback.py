@@ -144,13 +144,11 @@ def _read_assessment(
 
 def _rating(ratings: Any, path: str, notes: list[Finding]) -> tuple[bool | None, str | None]:
     """The thumb and its rationale: of `answer_correct`, or of the only rating."""
-    ratings = _value(ratings)
-    if not isinstance(ratings, dict) or not ratings:
-        return None, None
-    name = ANSWER_CORRECT if ANSWER_CORRECT in ratings or len(ratings) > 1 else next(iter(ratings))
-    rating = ratings.get(name)
-    if not isinstance(rating, dict):
-        return _thumb(rating), None
+    rating = _value(ratings)
+    if isinstance(rating, dict) and rating:
+        name = ANSWER_CORRECT if ANSWER_CORRECT in rating or len(rating) > 1 else next(iter(rating))
+        rating = rating.get(name)
+    rating = rating if isinstance(rating, dict) else {"value": rating}
     rated = next((v for k in ("value", "bool_value") if (v := rating.get(k)) is not None), None)
     value = _thumb(rated)
     if value is None and rated is not None:

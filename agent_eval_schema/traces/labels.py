@@ -10,7 +10,6 @@ One row is one click, so only the latest judgment per source, step and position 
 """
 
 import base64
-import binascii
 from collections.abc import Collection, Iterable, Mapping
 from operator import attrgetter
 from typing import Any
@@ -139,7 +138,7 @@ def step_key(step_id: str) -> str:
     if step_id.endswith("=") and len(step_id) == 12:
         try:
             return base64.b64decode(step_id, validate=True).hex()
-        except (binascii.Error, ValueError):
+        except ValueError:
             return step_id
     return step_id.lower().removeprefix("0x")
 

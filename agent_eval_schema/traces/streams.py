@@ -216,13 +216,10 @@ def _take_choice(joined: _Joined, choice: dict[str, Any]) -> None:
         joined.choice, joined.calls, joined.ended = message, {}, True
         return
     delta = choice.get("delta")
-    if not isinstance(delta, dict):
-        if isinstance(choice.get("text"), str):
-            joined.choice["content"] = (joined.choice["content"] or "") + choice["text"]
-        return
+    delta = delta if isinstance(delta, dict) else {"content": choice.get("text")}  # of a completion that is no chat
     piece = _text_of(delta.get("content"))
     if piece is not None:
-        whole = joined.choice.get("content") or ""
+        whole = _text_of(joined.choice.get("content")) or ""
         repeats = choice.get("finish_reason") is not None and joined.pieces > 1 and piece == whole
         joined.choice["content"] = whole if repeats else whole + piece
         joined.pieces += bool(piece)

@@ -71,6 +71,27 @@ def test_suggested_output_and_comment() -> None:
 
 
 @pytest.mark.parametrize(
+    ("ratings", "told"),
+    [(None, None), ({}, None), ("perhaps", "the text 'perhaps'"), (["positive"], "a list of 1"), ({"polite": 5}, "the number 5")],
+    ids=str,
+)
+def test_a_rating_that_is_neither_is_reported_with_its_path(ratings: Any, told: str | None) -> None:
+    record = convert_one(call(text_assessments=[{"ratings": ratings, "free_text_comment": 7}]))
+    assert [(f["value"], f["comment"]) for f in record["feedback"]] == [(None, "7")]
+    notes = [(note["path"], note["message"]) for note in record["notes"] or ()]
+    path = "request.dataframe_records[0].text_assessments[0].ratings"
+    assert notes == ([] if told is None else [(path, f"expected positive or negative, got {told}")])
+
+
+@pytest.mark.parametrize("position", [None, "1", True, -1, 1 << 31], ids=str)
+def test_a_document_without_a_position_is_reported_and_its_rating_kept(position: Any) -> None:
+    record = convert_one(call(retrieval_assessments=[{**RATED, "position": position}]))
+    assert [(f["value"], f["position"]) for f in record["feedback"]] == [(True, None)]
+    assert [(note["code"], note["path"].rpartition(".")[2]) for note in record["notes"]] == [("AE713", "position")]
+    assert record["notes"][0]["message"].startswith("expected a position, got ")
+
+
+@pytest.mark.parametrize(
     "assessments",
     [[17], ["text"], [{"ratings": {"answer_correct": {"value": "perhaps"}}}], [None]],
 )

@@ -108,6 +108,11 @@ def test_a_span_is_the_same_in_every_spelling(written: str) -> None:
     assert step_key(written) == "4a6d5c79ed90d1a0"
 
 
+@pytest.mark.parametrize("step_id", ["Retriever 2=", "étape-trois="])
+def test_a_name_that_looks_like_base64_is_the_id_of_its_step(step_id: str) -> None:
+    assert step_key(step_id) == step_id
+
+
 def test_the_documents_of_every_step_of_a_trace() -> None:
     documents = [{"page_content": "A", "metadata": {"doc_uri": "a"}}, {"page_content": "B", "metadata": {}}]
     spans = [

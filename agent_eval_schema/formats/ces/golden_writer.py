@@ -327,11 +327,11 @@ class _Writer:
         if "chunks" not in fields.fields:
             return self._as_text(fields.take(name), f"`{name}`")
         chunks = [_Unwritten.of("Chunk", chunk, "").fields for chunk in self._items(fields, "chunks")]
-        if any(list(chunk) != ["text"] for chunk in chunks):
+        if any(list(chunk) != ["text"] or not isinstance(chunk["text"], str) for chunk in chunks):
             raise _NotRepresentable("chunks that are not text")
         if len(chunks) > 1:
             self._lose(conversion.FIELD, fields.at("chunks"), f"{len(chunks)} chunks of text become one")
-        return self._as_text("".join(c["text"] for c in chunks if isinstance(c["text"], str)), "the text")
+        return self._as_text("".join(c["text"] for c in chunks), "the text")
 
     def _as_text(self, value: Any, what: str) -> str:
         if not _is_text(value):

@@ -76,6 +76,38 @@ def test_chunks_that_are_no_text_are_a_loss() -> None:
     assert written(evaluation({"expectation": {"agentResponse": response}})) == ([evaluation()], [("AE802", PATH)])
 
 
+@pytest.mark.parametrize(
+    ("step", "reason"),
+    [
+        ({"userInput": {"text": 5}}, "`text` is the number 5, the CSV needs text there"),
+        ({"userInput": {"variables": [1]}}, "`variables` is a list of 1, the CSV needs an object there"),
+        (
+            {"userInput": {"variables": {"a": float("nan")}}},
+            "`variables` contains a value that JSON cannot represent, or is nested too deeply",
+        ),
+        (
+            {"userInput": {"image": {"mimeType": "image/png", "data": "####"}}},
+            "an image of the text 'image/png' with the text '####'",
+        ),
+        ({"userInput": {"toolResponses": {}}}, "no tool response in it"),
+        (
+            {"expectation": {"agentResponse": {"role": "r", "chunks": [{"text": "a"}, {"text": 5}]}}},
+            "chunks that are not text",
+        ),
+    ],
+    ids=str,
+)
+def test_a_step_with_a_value_that_no_cell_can_hold_is_one_loss_with_its_reason(step: Any, reason: str) -> None:
+    text, losses = ces.golden_csv_text([evaluation(step)])
+    assert [(loss.path, loss.message) for loss in losses] == [(PATH, f"the step is excluded: {reason}")]
+    assert text == ces.golden_csv_text([evaluation()])[0]
+
+
+def test_tags_that_are_no_list_are_a_loss() -> None:
+    losses = ces.golden_csv_text([evaluation(tags="a;b")])[1]
+    assert [(loss.path, loss.message) for loss in losses] == [("tags", "expected a list, got the text 'a;b'")]
+
+
 CALL = {"toolCall": {"tool": "f"}}
 
 

@@ -117,6 +117,58 @@ def test_tokens_and_tool_calls_of_a_stream() -> None:
     assert (record["response"], record["total_token_count"]) == (ANSWER, 5)
 
 
+def test_the_pieces_of_a_text_completion_are_one_answer() -> None:
+    pieces = [{"object": "text_completion", "choices": [{"index": 0, "text": text}]} for text in PIECES]
+    record = convert_one(logged({"prompt": "How long?"}, as_sse(pieces)))
+    assert (record["reason"], record["response"]) == (None, ANSWER)
+
+
+@pytest.mark.parametrize("content", [{"content": [{"type": "text", "text": PIECES[0]}]}, {"content": PIECES[0]}, {}])
+@pytest.mark.parametrize("piece", [{"text": ANSWER}, {"delta": {"content": [{"type": "text", "text": ANSWER}]}}])
+def test_a_piece_after_a_whole_message_is_added_to_its_text(content: dict[str, Any], piece: dict[str, Any]) -> None:
+    pieces = [{"choices": [{"message": {"role": "assistant", **content}}]}, {"choices": [piece]}]
+    record = convert_one(logged(ASKED, as_sse(pieces)))
+    assert (record["reason"], record["response"]) == (None, (PIECES[0] if content else "") + ANSWER)
+
+
+def test_a_piece_that_is_no_object_makes_a_stream_partial() -> None:
+    record = convert_one(logged(ASKED, as_sse([*chat(PIECES)[:2], 5, *chat(PIECES)[2:]])))
+    assert record["detail"].startswith("response: piece 3 of 6: expected an object, got the number 5")
+
+
+def test_tool_calls_of_an_agent_come_in_several_pieces() -> None:
+    calls = [{"id": name, "type": "function", "function": {"name": name, "arguments": "{}"}} for name in ("a", "b")]
+    pieces = [{"delta": {"role": "assistant", "id": "m1", "content": None, "tool_calls": [call]}} for call in calls]
+    record = convert_one(logged(ASKED, as_sse([*pieces, *agent(PIECES)])))
+    assert [call["tool_name"] for call in record["predicted_trajectory"]] == ["a", "b"]
+    assert record["response"] == ANSWER
+
+
+def test_an_entry_of_tool_calls_that_is_no_object_costs_no_other() -> None:
+    call = {"index": 0, "id": "c", "function": {"name": "search", "arguments": "{}"}}
+    delta = {"choices": [{"delta": {"tool_calls": [None, "search", call]}}]}
+    record = convert_one(logged(ASKED, as_sse([delta, *chat(PIECES)])))
+    assert [call["tool_name"] for call in record["predicted_trajectory"]] == ["search"]
+
+
+@pytest.mark.parametrize("key", ["messages", "output"])
+def test_the_whole_answer_of_an_agent_replaces_its_pieces(key: str) -> None:
+    whole = {key: [{"type": "message", "role": "assistant", "content": ANSWER}]}
+    assert convert_one(logged(ASKED, as_sse([*agent(PIECES[:1]), whole])))["response"] == ANSWER
+
+
+@pytest.mark.parametrize("unusual", [{"response": "odd"}, {"response": {"databricks_output": "odd"}}])
+def test_the_trace_of_a_piece_with_an_unusual_key_is_read(unusual: dict[str, Any]) -> None:
+    last = {**unusual, "databricks_output": {"trace": TRACE}}
+    assert json.loads(convert_one(logged(ASKED, as_sse(chat(PIECES, **last))))["trace"]) == TRACE
+
+
+def test_an_unusual_output_without_a_trace_is_none() -> None:
+    last = {"databricks_output": {"databricks_request_id": 7, "trace": None}}
+    record = convert_one(logged(ASKED, as_sse(chat(PIECES, **last))))
+    assert (record["reason"], record["response"], record["trace"]) == (None, ANSWER, None)
+
+
 @pytest.mark.parametrize(
     ("response", "said"),
     [
