@@ -1,7 +1,7 @@
 """Options: an invalid value is an error of one line, with the closest valid one."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from agent_eval_schema.errors import EvalSetError
@@ -28,6 +28,14 @@ def require_kind(option: str, value: Any, kind: type | tuple[type, ...], expecte
     """Raise EvalSetError if the value of an option is of another type."""
     if not isinstance(value, kind):
         raise EvalSetError(f"{option}: expected {expected}; got {shown(value)}")
+
+
+def require_dicts(option: str, values: Any, expected: str = "an iterable of dicts") -> Iterator[Mapping[str, Any]]:
+    """The dicts of an option; raise EvalSetError at a value that is none."""
+    require_kind(option, values, Iterable, expected)
+    for i, value in enumerate(values):
+        require_kind(f"{option}[{i}]", value, Mapping, "a dict")
+        yield value
 
 
 def require_bool(option: str, value: Any) -> None:

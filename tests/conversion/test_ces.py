@@ -245,6 +245,48 @@ def test_a_result_becomes_rows_with_what_was_observed() -> None:
     assert [row["request_id"] for row in rows([result])] == ["refund#1"]
 
 
+@pytest.mark.parametrize(
+    ("latency", "seconds"),
+    [("2s", 2.0), ("0.000000001s", 1e-9), ("nans", None), ("infs", None), ("1e400s", None), ("s", None), (2, None)],
+)
+def test_the_latency_of_a_turn_is_a_duration(latency: Any, seconds: float | None) -> None:
+    (row,) = rows_of({"name": "r", "goldenResult": {"turnReplayResults": [{"turnLatency": latency}]}})
+    assert row.get("latency_seconds") == seconds
+
+
+def test_the_result_of_a_scenario_is_a_row_with_what_was_expected_and_observed() -> None:
+    order, refund = ({"tool": name, "args": {"id": 7}} for name in ("get_order", "refund"))
+    outcomes = [
+        {"expectation": {"toolExpectation": {"expectedToolCall": order}}, "observedToolCall": {"toolCall": order}},
+        {"observedToolCall": {"toolCall": refund}},
+    ]
+    result = {
+        "name": "projects/p/locations/us/apps/a/evaluations/refund/results/r1",
+        "evaluationStatus": "FAIL",
+        "errorInfo": {"errorType": "RUNTIME_FAILURE", "errorMessage": "no answer"},
+        "scenarioResult": {
+            "task": "Ask for a refund",
+            "conversation": "c1",
+            "allExpectationsSatisfied": False,
+            "expectationOutcomes": outcomes,
+            "userGoalSatisfactionResult": {"score": 0},
+        },
+    }
+    assert list(rows_of(result)) == [
+        {
+            "request_id": "refund",
+            "request": {"messages": [{"role": "user", "content": "Ask for a refund"}]},
+            "predicted_trajectory": [{"tool_name": n, "tool_input": {"id": 7}} for n in ("get_order", "refund")],
+            "reference_trajectory": [{"tool_name": "get_order", "tool_input": {"id": 7}}],
+            "failure": True,
+            "error": "RUNTIME_FAILURE: no answer",
+            "tags": {"evaluation_status": "FAIL"},
+            "session_id": "c1",
+            "custom_expected": {"scores": {"allExpectationsSatisfied": False, "userGoalSatisfaction": 0}},
+        }
+    ]
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 # between CSV, JSON and rows
 
@@ -406,6 +448,40 @@ def test_the_turns_of_an_evaluation_come_together_again() -> None:
     assert [e["displayName"] for e in ces.read_golden_csv(made.data).evaluations] == names
     assert ces.read_golden_csv(made.data).groups == ces.read_golden_csv(str(GOLDEN)).groups
     assert made.lossless
+
+
+def test_turns_of_two_conversations_with_equal_numbers_do_not_mix() -> None:
+    conversations = [[row for row in golden_rows() if row["request_id"].startswith("refund")] for _ in range(2)]
+    for row in conversations[1]:
+        row["request"]["messages"].insert(0, {"role": "user", "content": "Hello"})
+        row["request_id"] = row["request_id"].replace("#", "#0")
+    made = convert_eval_set([*conversations[0], *conversations[1]], format="databricks", to="ces-evaluation")
+    assert [len(e["golden"]["turns"]) for e in made.data] == [2, 2]
+    first = [e["golden"]["turns"][0]["steps"][0]["userInput"] for e in made.data]
+    assert [inputs == {"text": "Hello"} for inputs in first] == [False, True]
+
+
+def test_a_call_of_a_toolset_is_named_by_both() -> None:
+    call = {"toolsetTool": {"toolset": "orders", "toolId": "get"}, "args": {"id": 7}}
+    steps = [{"userInput": {"text": "Hi"}}, {"expectation": {"toolCall": call}}]
+    (row,) = rows([{"displayName": "a", "golden": {"turns": [{"steps": steps}]}}])
+    assert row["reference_trajectory"] == [{"tool_name": "orders/get", "tool_input": {"id": 7}}]
+
+
+def test_a_call_that_was_taken_out_of_the_trajectory_is_not_written() -> None:
+    changed = golden_rows()
+    expectations = [{"toolCall": {"tool": "gone", "args": {}}, "note": "x"}]
+    changed[1]["custom_expected"] = {"expectations": expectations}
+    made = convert_eval_set(changed, format="databricks", to="ces-evaluation")
+    assert "gone" not in json.dumps(made.data)
+
+
+def test_a_row_with_a_system_message_alone_is_a_turn_of_its_expectations() -> None:
+    row = {"request": {"messages": [{"role": "system", "content": "Be kind."}]}, "expected_response": "Hello"}
+    made = convert_eval_set([row], "ces-evaluation", on_invalid="keep")
+    ((turn,),) = [evaluation["golden"]["turns"] for evaluation in made.data]
+    assert turn["steps"] == [{"expectation": {"agentResponse": {"chunks": [{"text": "Hello"}]}}}]
+    assert losses(made) == [("AE811", "request")]
 
 
 def test_the_last_turns_alone_hold_their_history() -> None:

@@ -72,7 +72,13 @@ def test_suggested_output_and_comment() -> None:
 
 @pytest.mark.parametrize(
     ("ratings", "told"),
-    [(None, None), ({}, None), ("perhaps", "the text 'perhaps'"), (["positive"], "a list of 1"), ({"polite": 5}, "the number 5")],
+    [
+        (None, None),
+        ({}, None),
+        ("perhaps", "the text 'perhaps'"),
+        (["positive"], "a list of 1"),
+        ({"polite": 5}, "the number 5"),
+    ],
     ids=str,
 )
 def test_a_rating_that_is_neither_is_reported_with_its_path(ratings: Any, told: str | None) -> None:

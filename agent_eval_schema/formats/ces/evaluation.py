@@ -23,7 +23,7 @@ from agent_eval_schema.issues import Finding, Issue
 from agent_eval_schema.rules import ces
 from agent_eval_schema.rules.reading import MALFORMED_ROW
 from agent_eval_schema.text import jsontext
-from agent_eval_schema.text.choices import path_of, require_kind
+from agent_eval_schema.text.choices import path_of, require_dicts, require_kind
 from agent_eval_schema.text.describe import describe
 from agent_eval_schema.text.jsontext import parse_keeping_repeats
 from agent_eval_schema.text.visible import visible
@@ -53,6 +53,8 @@ def with_names(value: Any, names: Names) -> Any:
 
     return schema.with_references(value, schema.EVALUATION, named)
 
+
+_EXPECTED = "a path (str or os.PathLike), JSON text (str or bytes), or dicts"
 
 Input = str | bytes | os.PathLike[str] | Mapping[str, Any]
 """The path of a file, its text, or the evaluation as a dict."""
@@ -262,7 +264,7 @@ def write_evaluations(evaluations: Iterable[Mapping[str, Any]], path: str | os.P
     {"displayName":"Refund"}
     {"displayName":"Delivery"}
     """
-    texts = [_text_of(e) for e in evaluations]
+    texts = [_text_of(e) for e in require_dicts("evaluations", evaluations)]
     if path is not None and os.fspath(path).lower().endswith((".jsonl", ".ndjson")):
         text = "".join(msgspec.json.format(t, indent=-1) + "\n" for t in texts)
     else:
@@ -306,7 +308,8 @@ def validate_evaluation(source: Input | Iterable[Mapping[str, Any]]) -> list[Iss
     """
     if isinstance(source, Mapping):
         return _issues(0, source)
-    if isinstance(source, list | tuple):
+    if not isinstance(source, str | bytes | os.PathLike):
+        require_kind("source", source, Iterable, _EXPECTED)
         return [issue for row, item in enumerate(source) for issue in _issues(row, item)]
     return [issue for row, text in enumerate(_listed(source)) for issue in _issues_of_text(row, text)]
 
@@ -386,8 +389,7 @@ def _evaluations(source: Input | Iterable[Mapping[str, Any]]) -> Iterator[Evalua
                 evaluation.text = str(text)
                 yield evaluation
     else:
-        require_kind("source", source, Iterable, "a path (str or os.PathLike), JSON text (str or bytes), or dicts")
-        for item in source:
+        for item in require_dicts("source", source, _EXPECTED):
             yield item if isinstance(item, Evaluation) else Evaluation(item)
 
 

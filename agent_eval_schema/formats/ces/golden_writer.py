@@ -29,7 +29,7 @@ from agent_eval_schema.rule import Rule, Severity
 from agent_eval_schema.rules import conversion
 from agent_eval_schema.runtime.tables import file_of_package
 from agent_eval_schema.text import jsontext
-from agent_eval_schema.text.choices import path_of
+from agent_eval_schema.text.choices import path_of, require_dicts
 from agent_eval_schema.text.describe import describe, key_name
 
 UNNAMED = "agent"
@@ -116,8 +116,8 @@ def golden_csv_text(
     >>> len(text.splitlines()) > 10, losses
     (True, [])
     """
-    writer = _Writer(groups or {}, names or {})
-    text = _csv_text(row for number, one in enumerate(evaluations) for row in writer.rows(number, one))
+    writer, dicts = _Writer(groups or {}, names or {}), require_dicts("evaluations", evaluations)
+    text = _csv_text(row for number, one in enumerate(dicts) for row in writer.rows(number, one))
     return text, writer.losses
 
 

@@ -487,12 +487,11 @@ def _scores_in(part: Object, *names: str) -> dict[str, Any]:
 
 def seconds(duration: Any) -> float | None:
     """A protobuf duration (`"1.5s"`) in seconds."""
-    if not isinstance(duration, str) or not duration.endswith("s"):
-        return None
-    try:
-        return float(duration[:-1])
-    except ValueError:
-        return None
+    found = _DURATION.fullmatch(duration) if isinstance(duration, str) else None
+    return float(found[1]) if found else None
+
+
+_DURATION = re.compile(r"(-?\d{1,12}(?:\.\d{1,9})?)s", re.ASCII)
 
 
 # --- Canonical rows → evaluations: the way back of rows.py.

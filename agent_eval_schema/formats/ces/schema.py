@@ -267,9 +267,7 @@ def _is_set(message: schema.MessageType, name: str, *, filled: bool = False) -> 
 
 def _field(message: str, name: str, field: schema.FieldType, definitions: dict[str, Any]) -> dict[str, Any]:
     kind, limits = _single(field, definitions), schema.range_of(message, name)
-    if field.type == "map":
-        kind = {"type": "object", "additionalProperties": kind}
-    elif field.repeated:
+    if field.repeated:
         kind = {"type": "array", "items": kind, **({"maxItems": limits[1]} if limits else {})}
     elif limits:
         number = {**kind["anyOf"][0], "minimum": limits[0], "maximum": limits[1]}
@@ -286,8 +284,7 @@ def _single(field: schema.FieldType, definitions: dict[str, Any]) -> dict[str, A
     if field.enum:
         values = schema.table().enums[field.enum]
         return {"enum": [*values, *values.values()]}
-    name = field.map_value or field.type
-    if name in schema.table().messages:
-        _define(name, definitions)
-        return {"$ref": REF.format(name=name)}
-    return _SCALARS[name]
+    if field.message:
+        _define(field.message, definitions)
+        return {"$ref": REF.format(name=field.message)}
+    return _SCALARS[field.type]

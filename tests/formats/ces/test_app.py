@@ -151,6 +151,14 @@ def test_a_file_above_the_limit_is_an_issue_of_its_own(exported: Exported, monke
     ]
 
 
+def test_a_link_to_a_missing_file_is_an_error_that_names_it(tmp_path: Path) -> None:
+    path = as_folder({"evaluations/a.json": evaluation("a")}, tmp_path)
+    (path / "evaluations" / "b.json").symlink_to(tmp_path / "nowhere.json")
+    for read in (ces.read_evaluations, validate_eval_set):
+        with pytest.raises(EvalSetError, match=r"b\.json: "):
+            read(path)
+
+
 def test_an_app_without_evaluations_is_an_empty_one(exported: Exported) -> None:
     write, _ = exported
     report = validate_eval_set(write({"app.yaml": {"displayName": "Shop"}}))

@@ -717,6 +717,27 @@ def test_data_that_json_cannot_say_is_an_error(value: Any) -> None:
     assert (issue.code, issue.path) == ("AE140", "golden.turns[0].steps[0].userInput.variables.a")
 
 
+def test_a_key_of_arguments_that_is_not_text_is_an_error() -> None:
+    (issue,) = ces.validate_evaluation(golden({"expectation": {"toolCall": {"tool": "f", "args": {5: "x"}}}}))
+    path = "golden.turns[0].steps[0].expectation.toolCall.args"
+    assert (issue.code, issue.path) == ("AE140", path)
+    assert issue.message == "expected a key that is text, got the number 5"
+
+
+def test_the_issues_of_a_list_of_evaluations_have_its_places() -> None:
+    evaluations = [golden(TEXT), {**golden(TEXT), "displayName": 5}, 5]
+    assert ces.validate_evaluation(iter(evaluations)) == (issues := ces.validate_evaluation(evaluations))
+    assert [(issue.row, issue.path, issue.message) for issue in issues] == [
+        (1, "displayName", "expected text, got the number 5"),
+        (2, None, "expected an object, got the number 5"),
+    ]
+
+
+@pytest.mark.parametrize("value", [{"displayName": "a", "golden": "x"}, golden("x"), golden({"expectation": 5})])
+def test_names_for_a_message_that_is_no_object_leave_it_to_validation(value: Any) -> None:
+    assert ces.read_evaluations([value], names={"refund": f"{APP}/tools/1"}) == [value]
+
+
 def test_a_line_of_jsonl_ends_at_a_line_feed_only(tmp_path: Path) -> None:
     path = tmp_path / "evaluations.jsonl"
     path.write_text(json.dumps(golden({"userInput": {"text": "a\u2028b\x85c"}}), ensure_ascii=False), encoding="utf-8")
@@ -885,6 +906,26 @@ def test_lists_are_written_and_read_back(name: str, tmp_path: Path, samples: Pat
     again = ces.read_evaluations(tmp_path / name)
     assert again == evaluations
     assert '"overallToolInvocationCorrectnessThreshold":1.0' in (tmp_path / name).read_text().replace(" ", "")
+
+
+@pytest.mark.parametrize("values", [5, [golden(TEXT), 5], [golden(TEXT), "x"], [golden(TEXT), [golden(TEXT)]]], ids=str)
+@pytest.mark.parametrize("function", [ces.read_evaluations, ces.write_evaluations, ces.golden_csv_text])
+def test_an_argument_that_is_no_dicts_is_an_error_that_names_it(function: Any, values: Any) -> None:
+    place = r"\[1\]: expected a dict; got " if isinstance(values, list) else ": expected .*dicts; got 5"
+    with pytest.raises(EvalSetError, match=f"^(source|evaluations){place}"):
+        function(values)
+
+
+def test_a_folder_without_evaluations_and_another_encoding_are_errors(tmp_path: Path) -> None:
+    (tmp_path / "latin.json").write_bytes('{"displayName": "grün"}'.encode("latin-1"))
+    (tmp_path / "empty").mkdir()
+    for name, words in (
+        ("latin.json", "expected UTF-8: save the file as UTF-8"),
+        ("empty", "the folder contains no evaluation: expected an exported app"),
+    ):
+        with pytest.raises(EvalSetError) as raised:
+            ces.read_evaluations(tmp_path / name)
+        assert str(raised.value) == f"{tmp_path / name}: {words}"
 
 
 @pytest.mark.parametrize("source", ["nowhere.json", '{"a":', "[1]"])

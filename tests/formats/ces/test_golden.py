@@ -497,6 +497,12 @@ def test_a_ragged_row_is_an_error_with_the_line_of_the_file() -> None:
     assert len(steps(file)) == 2
 
 
+def test_a_ragged_row_before_the_first_evaluation_may_be_its_row() -> None:
+    file = ces.read_golden_csv(HEAD + "Refund\n,1,INPUT_TEXT,Bye\nOther,,,\n,1,INPUT_TEXT,Hi\n")
+    assert said(file) == [("AE007", 0, None)]
+    assert [evaluation["displayName"] for evaluation in file.evaluations] == ["Other"]
+
+
 def test_a_broken_quote_is_an_error_and_a_broken_row_is_the_only_cause() -> None:
     file = ces.read_golden_csv(HEAD + 'Refund,,,\n,1,INPUT_TEXT,"a"b\n')
     assert said(file) == [("AE007", 1, None)]

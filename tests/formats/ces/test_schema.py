@@ -47,6 +47,18 @@ def test_the_table_is_closed() -> None:
                 assert field.type in scalars or field.type.startswith("google."), field
 
 
+def test_no_message_of_an_evaluation_or_a_result_has_a_map() -> None:
+    """`inspection` and the JSON Schema know none."""
+    of_maps = {name for name, m in schema.table().messages.items() if any(f.map_value for f in m.fields.values())}
+    reached, todo = set[str](), [schema.EVALUATION, schema.RESULT]
+    while todo:
+        if (name := todo.pop()) not in reached:
+            reached.add(name)
+            todo += [field.message for field in schema.message(name).fields.values() if field.message]
+    assert len(reached) > 50
+    assert not reached & of_maps
+
+
 @pytest.mark.oracle
 def test_the_table_is_what_the_vendors_descriptors_say() -> None:
     types = pytest.importorskip("google.cloud.ces_v1beta.types")

@@ -464,10 +464,19 @@ def test_updates_are_paired_by_name(tmp_path: Path) -> None:
         new.write_text(json.dumps(wanted))
         with pytest.raises(EvalSetError, match=expected):
             plan_updates(new, old, None)
+    new.write_text("[]")
+    with pytest.raises(EvalSetError, match=r"new\.json: expected an evaluation, got none"):
+        plan_updates(new, old, None)
     golden = tmp_path / "golden.CSV"
     for files in ((golden, old), (golden, None), (new, golden)):
         with pytest.raises(EvalSetError, match=r"golden\.CSV: expected Evaluation JSON"):
             plan_updates(*files, None)
+
+
+@pytest.mark.parametrize(("mask", "paths"), [("*", ["displayName", "tags"]), ("tags", ["tags"]), ("golden", [])])
+def test_the_errors_of_an_update_are_those_of_the_fields_that_it_writes(mask: str, paths: list[str]) -> None:
+    update = plan_update({**STORED, "displayName": 5, "tags": 7}, None, mask)
+    assert [issue.path for issue in faults_of(update)] == paths
 
 
 def test_a_path_has_a_query_if_there_is_one() -> None:
