@@ -101,12 +101,19 @@ def _value(schema: Schema, value: Any, place: Place) -> Iterator[Found]:
 
 
 def _any_of(schemas: Sequence[Schema], value: Any, place: Place) -> Iterator[Found]:
-    """The problems of the closest of several models: the one that has most of the keys."""
-    if value is None and any(s.get("type") == "null" for s in schemas):
+    """The problems of the closest of several models: of those for the type of the value, which has most of the keys."""
+    models = [s for s in schemas if s.get("type") != "null"]
+    if value is None and len(models) < len(schemas):
         return
-    found = [list(_value(s, value, place)) for s in schemas if s.get("type") != "null"]
+    found = [list(_value(s, value, place)) for s in models]
+    fitting = [of for of in found if not any(p == place and f.rule is adk.KEY_TYPE for p, f in of)]
+    constants = [s["const"] for s in models if "const" in s]
+    if not fitting and len(constants) > 1:
+        yield _wrong_type(f"an object or one of {', '.join(constants)}", value, place)
+        return
     here = len(place) + 1
-    yield from min(found, key=lambda of: (sum(f.rule is adk.UNKNOWN_KEY and len(p) == here for p, f in of), len(of)))
+    closest = fitting or found
+    yield from min(closest, key=lambda of: (sum(f.rule is adk.UNKNOWN_KEY and len(p) == here for p, f in of), len(of)))
 
 
 def _members(schema: Schema, value: Any, place: Place) -> Iterator[Found]:

@@ -50,7 +50,8 @@ def _call(step: Any) -> Any:
     if isinstance(step, str):
         return {"tool_name": step}
     if isinstance(step, dict) and "tool_name" not in step and isinstance(step.get("name"), str):
-        arguments = next((step[k] for k in ("args", "arguments", "input") if isinstance(step.get(k), dict)), None)
+        found = (structured(step.get(k)) for k in ("args", "arguments", "input"))
+        arguments = next((value for value in found if isinstance(value, dict)), None)
         return {"tool_name": step["name"], **({} if arguments is None else {"tool_input": arguments})}
     return step
 

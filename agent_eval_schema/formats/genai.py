@@ -109,9 +109,10 @@ def _first(source: Row, names: Sequence[str], kind: Any) -> Any:
     return next((value for value in found if value and isinstance(value, kind)), ())
 
 
-def _message(entry: Any) -> Iterator[dict[str, Any]]:
-    """A turn of a history: a Content, or an object that has one beside its author."""
+def _message(entry: Any) -> Iterator[Any]:
+    """A turn of a history: a Content, or an object that has one beside its author; another value as it is."""
     if not isinstance(entry, dict):
+        yield entry
         return
     content = entry.get("content", entry)
     text = _text(content) if isinstance(content, dict) else content

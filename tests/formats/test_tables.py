@@ -198,6 +198,21 @@ def test_a_call_of_azure_is_in_its_part_or_in_an_object_of_it(call: Row) -> None
     assert row["predicted_trajectory"] == _WEATHER
 
 
+@pytest.mark.parametrize("call", [{"tool_call": "x"}, {"tool_call": {"function": {"arguments": "{}"}}}, {}])
+def test_a_call_of_azure_without_a_name_stays_in_the_response(call: Row) -> None:
+    content = [{**call, "type": "tool_call"}, {"type": "text", "text": "Sunny."}]
+    row = {"query": "Which weather?", "response": [{"role": "assistant", "content": content}]}
+    found = one(row, format="azure")
+    assert (found["response"], found["azure_response"]) == ("Sunny.", row["response"])
+    assert "predicted_trajectory" not in found
+
+
+def test_an_expected_document_of_azure_may_have_our_keys() -> None:
+    documents = [{"document_id": 7, "query_relevance_label": 1}, {"doc_uri": "b"}]
+    found = one({"query": "q", "response": "r", "retrieval_ground_truth": documents}, format="azure")
+    assert [document["doc_uri"] for document in found["expected_retrieved_context"]] == ["7", "b"]
+
+
 _DEFINITIONS = [{"name": "weather", "parameters": {}}]
 _CALL_OF_FOUNDRY = {"type": "tool_call", "tool_call_id": "c", "name": "weather", "arguments": {"city": "Oslo"}}
 _OF_FOUNDRY = [
@@ -299,6 +314,15 @@ def test_the_sample_of_a_run_of_foundry_is_the_response_and_not_that_of_openai()
     assert (found["response"], found["expected_response"]) == ("It is 18 degrees in Paris.", "18 degrees")
     row = {"item": {"question": "q", "answer": "a"}, "sample": {"output_text": "b"}}
     assert validate_eval_set([row]).format == "openai"
+    report = validate_eval_set([{"item": {"query": "q", "ground_truth": "g"}, "sample": {"output_text": "b"}}])
+    assert (report.format, [row["response"] for row in report.iter_rows()]) == ("azure", ["b"])
+
+
+def test_a_text_of_a_sample_that_is_not_its_items_is_passed_through() -> None:
+    items = [{"role": "assistant", "content": "Sunny."}]
+    for text, rest in (("Sunny.", None), ("Rainy.", {"output_text": "Rainy."})):
+        found = one({"item": {"query": "q"}, "sample": {"output_items": items, "output_text": text}})
+        assert (found["response"], found.get("sample")) == ("Sunny.", rest)
 
 
 def test_each_answer_of_a_conversation_of_foundry_is_a_row() -> None:
@@ -470,6 +494,15 @@ def test_names_of_tools_are_compared_by_name_and_the_result_is_marked() -> None:
         score_trajectories(data, match="name")
 
 
+@pytest.mark.parametrize("key", ["args", "arguments", "input"])
+@pytest.mark.parametrize("write", [lambda value: value, json.dumps], ids=["object", "text"])
+def test_a_trajectory_of_agentcore_may_have_calls(key: str, write: Any) -> None:
+    call = {"name": CALL["tool_name"], key: write(CALL["tool_input"])}
+    row = {"scenario_id": "s", "turns": [{"input": "q"}], "expected_trajectory": [call, "look_up"]}
+    found = one(row, format="agentcore")
+    assert found["reference_trajectory"] == [CALL, {"tool_name": "look_up", "tool_input": {}}]
+
+
 def test_arguments_that_a_list_of_names_cannot_hold_are_a_loss() -> None:
     row = {"request": "q", "reference_trajectory": [CALL]}
     for target in ("agentcore", "strands"):
@@ -543,6 +576,42 @@ def test_history_instruction_context_and_events_are_read_and_not_passed_through(
     assert agent["guidelines"] == {"tone": ["The response names a number of days."]}
 
 
+def test_an_entry_of_a_history_that_is_no_content_is_an_issue() -> None:
+    history = [{"role": "user", "parts": [{"text": "Hi"}]}, "Hello", None]
+    row = {"prompt": "Bye", "response": "See you", "conversation_history": history}
+    issues = validate_eval_set([row], format="vertex-genai").issues
+    assert issues[["code", "message"]].values.tolist() == [
+        ["AE208", "expected an object, got the text 'Hello'"],
+        ["AE208", "expected an object, got null"],
+    ]
+
+
+def test_a_trajectory_of_contents_is_their_calls() -> None:
+    contents = [{"role": "model", "parts": [{"functionCall": {"name": "get_weather", "args": CALL["tool_input"]}}]}]
+    row = {"prompt": "q", "response": "r", "reference_trajectory": contents}
+    assert one(row, format="vertex-genai")["reference_trajectory"] == [CALL]
+
+
+@pytest.mark.parametrize(
+    ("groups", "path", "message"),
+    [
+        ("x", "rubric_groups", "expected a list or an object, got the text 'x'"),
+        ([1], "rubric_groups[0]", "expected text, got the number 1"),
+    ],
+)
+def test_rubric_groups_that_are_no_object_are_an_issue(groups: Any, path: str, message: str) -> None:
+    row = {"prompt": "q", "response": "r", "rubric_groups": groups}
+    (issue,) = validate_eval_set([row], format="vertex-genai").iter_issues()
+    assert (issue.path, issue.message) == (path, message)
+
+
+def test_a_row_beside_results_of_vertex_is_a_row() -> None:
+    datasets = [{"eval_cases": [{"prompt": "p", "responses": [{"response": {"parts": [{"text": "a"}]}}]}]}]
+    result = {"eval_case_results": [{"response_candidate_results": []}], "evaluation_dataset": datasets}
+    rows = read([result, {"prompt": "q", "response": "z"}], format="vertex-genai")
+    assert [(asked(row), row["response"]) for row in rows] == [(["p"], "a"), (["q"], "z")]
+
+
 def test_cases_of_an_evaluation_dataset_are_not_those_of_adk() -> None:
     path = NEIGHBORS / "vertex_genai" / "eval_cases_by_shape.json"
     (found,) = read(str(path))
@@ -575,6 +644,20 @@ def test_a_turn_of_agent_data_is_a_row_with_the_turns_before_it() -> None:
 
 # ---------------------------------------------------------------------------------------------------------------------
 # datasets of examples
+def test_a_document_of_deepeval_has_a_source_and_a_context() -> None:
+    row = {"input": "q", "actual_output": "a", "retrieval_context": [{"source": "s", "context": "c"}]}
+    assert one(row, format="deepeval")["retrieved_context"] == [{"doc_uri": "s", "content": "c"}]
+
+
+def test_a_message_of_inspect_that_is_no_object_is_an_issue_beside_a_role_that_it_does_not_have() -> None:
+    messages = [5, {"role": "developer", "content": "x"}, {"role": "user", "content": "Hi"}]
+    issues = validate_eval_set([{"input": messages, "target": "t"}], format="inspect").iter_issues()
+    assert sorted((issue.path, issue.message) for issue in issues if issue.severity != "info") == [
+        ("input.messages[0]", "expected an object, got the number 5"),
+        ("input[1].role", "expected the role `system`, got the text 'developer'"),
+    ]
+
+
 def test_an_expected_output_of_langfuse_is_ground_truth_by_its_keys() -> None:
     row = {"id": "i", "datasetId": "d", "status": "ACTIVE", "input": {"question": "q", "k": 3}}
     row["expectedOutput"] = {"answer": "a", "n": 1}
