@@ -158,51 +158,62 @@ def _find_ends(batches: Batches) -> Ends:
     return found
 
 
+_Spans = tuple[list[FoundSpan], list[Finding]]
+_Text = tuple[str, list[Finding]]
+"""The spans of a trace, and the notes on the rows that they come from."""
+
+
 def _collect(batches: Batches, find_ends: Callable[[], Ends]) -> Iterator[pa.RecordBatch]:
     ends = find_ends()
-    open_traces: dict[str, list[FoundSpan]] = {}
+    open_traces: dict[str, _Spans] = {}
     number, is_empty = 0, True
     for batch in batches():
         broken, noted = reading_problems(batch), notes_on(batch)
-        texts: list[str] = []
-        notes: dict[int, list[Any]] = {}
+        done: list[_Text] = []
         for place, row in enumerate(_rows_of(batch)):
             if place in broken:
-                if texts:
-                    yield with_notes(_batch(texts), notes)
+                if done:
+                    yield _batch(done)
                 yield batch.slice(place, 1)
-                texts, notes, is_empty = [], {}, False
+                done, is_empty = [], False
             else:
-                if place in noted:
-                    notes[len(texts)] = noted[place]
-                texts += _finished(row, number, ends, open_traces)
+                done += _finished(row, number, ends, open_traces, noted.get(place, []))
             number += 1
-        if texts:
-            yield with_notes(_batch(texts), {at: found for at, found in notes.items() if at < len(texts)})
+        if done:
+            yield _batch(done)
             is_empty = False
     if is_empty:
         yield _batch([])
 
 
-def _finished(row: _Row, number: int, ends: Ends, open_parts: dict[str, list[FoundSpan]]) -> list[str]:
-    """The lists of the traces that end in a row, in the order of their first spans in it."""
+def _finished(row: _Row, number: int, ends: Ends, open_traces: dict[str, _Spans], notes: list[Finding]) -> list[_Text]:
+    """The lists of the traces that end in a row, in the order of their first spans in it. The row's notes are on its
+    first trace."""
     ids = row.ids()
     if not ids and row.is_other_signal():
         return []
     if not ids:  # in the list of a document, for its reader to report it
-        return [jsontext.encode([row.value]).decode() if row.text is None else row.text.decode("utf-8", "replace")]
+        text = jsontext.encode([row.value]).decode() if row.text is None else row.text.decode("utf-8", "replace")
+        return [(text, notes)]
     if row.text is not None and len(ids) == 1 and ends[ids[0]] == (number, number):
-        return [row.text.decode("utf-8", "replace")]
+        return [(row.text.decode("utf-8", "replace"), notes)]
     found = []
     for identity, parts in row.parts().items():
-        open_parts.setdefault(identity, []).extend(parts)
+        spans, of_trace = open_traces.setdefault(identity, ([], []))
+        spans += parts
+        of_trace += notes
+        notes = []
         if ends.get(identity, (number, number))[1] == number:
-            found.append(joined(open_parts.pop(identity)))
+            del open_traces[identity]
+            found.append((joined(spans), of_trace))
     return found
 
 
-def _batch(texts: list[str]) -> pa.RecordBatch:
-    return make_batch({COLUMN: (pa.array(texts, pa.string()), True)}, {}, len(texts))
+def _batch(done: list[_Text]) -> pa.RecordBatch:
+    texts = pa.array([text for text, _ in done], pa.string())
+    return with_notes(
+        make_batch({COLUMN: (texts, True)}, {}, len(done)), {i: of for i, (_, of) in enumerate(done) if of}
+    )
 
 
 def remarks_on_content(first: Sequence[pa.RecordBatch]) -> list[Finding]:

@@ -49,6 +49,36 @@ def test_spans_without_an_id_of_their_trace_stay_apart_from_those_with_one_of_an
     assert spans_per_row(pd.DataFrame({"resourceSpans": [json.dumps(d["resourceSpans"]) for d in documents]})) == [1, 1]
 
 
+def twice(span: dict[str, Any]) -> str:
+    return json.dumps(span).replace('"name": ', '"name": "first", "name": ', 1)
+
+
+@pytest.mark.parametrize(
+    ("lines", "rows"),
+    [
+        ([twice(span(1, 1)), json.dumps(span(2, 2)), json.dumps(span(1, 3))], {1: "line 1"}),  # trace 2 ends first
+        ([twice(span(1, 1)), "{", json.dumps(span(1, 3))], {1: "line 1"}),
+        ([json.dumps(span(2, 2)), json.dumps(span(1, 1)), twice(span(1, 3))], {1: "line 3"}),
+        (
+            [twice(document(span(1, 1), span(2, 2))), twice(span(2, 3))],
+            {0: "expected `name` once, got it several times", 1: "line 2"},
+        ),
+    ],
+)
+def test_a_key_that_is_repeated_in_a_span_is_an_issue_of_its_trace(
+    lines: list[str], rows: dict[int, str], tmp_path: Path
+) -> None:
+    path = tmp_path / "traces.jsonl"
+    path.write_text("\n".join(lines), encoding="utf-8")
+    found = [i for i in validate_eval_set(path).iter_issues() if i.code == "AE114"]
+    assert {i.row: i.message.partition(":")[0] for i in found} == rows
+
+
+def test_an_export_without_spans_has_no_row() -> None:
+    report = validate_eval_set({"resourceSpans": []})
+    assert (report.format, report.row_count, list(report.counts)) == ("otel", 0, ["AE101"])
+
+
 @pytest.mark.parametrize("rows", [1, 2, 100])
 def test_how_many_traces_lack_content_does_not_depend_on_the_batches(
     rows: int, monkeypatch: pytest.MonkeyPatch
