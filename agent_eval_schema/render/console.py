@@ -89,8 +89,6 @@ def print_columns(
     """A name and its numbers per line, aligned; where the console is too narrow, the numbers stand below the name. No
     number is broken or cut. A note is written below the rows that share it."""
     lines = [*([[Text(visible(heading)) for heading in headings]] if headings else []), *rows]
-    if not lines:
-        return
     longest, *widths = (max(cell.cell_len for cell in column) for column in zip(*lines, strict=True))
     room = console.width - indent - sum(widths)
     fitting = next((gap for gap in (2, 1) if longest + gap * len(widths) <= room), 0)

@@ -61,12 +61,8 @@ class Edit(Struct, frozen=True):
 def edits(field: str, old: Any, new: Any) -> tuple[tuple[Edit, ...], int]:
     """The first places where two values of a field differ, and how many more there are."""
     old, new = (_NOTHING if value is None else _unpacked(value) for value in (old, new))
-    try:
-        found = list(_differences(old, new, field))
-    except RecursionError:  # JSON text in a value may be as deep again
-        found = []
     # Nothing differs in the values where only one of them could be read.
-    found = found or [(field, old, new)]
+    found = list(_differences(old, new, field)) or [(field, old, new)]
     shown = tuple(Edit(path, _parts(a, b)) for path, a, b in found[:EDITS])
     return shown, len(found) - len(shown)
 

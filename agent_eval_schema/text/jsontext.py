@@ -422,10 +422,7 @@ def parse_keeping_repeats(text: str) -> Any:
     value = parse(text)
     if isinstance(value, Malformed):
         return value
-    try:
-        return json.loads(text.removeprefix("\ufeff"), object_pairs_hook=_object)
-    except ValueError:  # which msgspec has read: Python's parser reads fewer digits
-        return Malformed(reading.TOO_DEEP, "expected JSON of ordinary depth and numbers of ordinary length")
+    return json.loads(text.lstrip("\ufeff"), object_pairs_hook=_object)
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

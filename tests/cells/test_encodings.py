@@ -150,7 +150,26 @@ NESTED += [
     (pa.array([True, None]), [1, 1]),
     (pa.nulls(2), [0, 0]),
     (pa.array([b"abc", None], pa.binary(3)), [3, 3]),
+    (pa.array([[], None], pa.list_(pa.string(), 0)), [0, 0]),
 ]
+
+
+def test_the_cells_of_a_union_have_their_share_of_its_bytes() -> None:
+    array = pa.UnionArray.from_sparse(pa.array([0, 1], pa.int8()), [pa.array([1, 2]), pa.array(["a", "b"])])
+    assert cell_bytes(array).tolist() == [array.nbytes // 2] * 2
+
+
+def test_a_batch_is_cut_between_rows_and_a_row_that_is_too_large_is_alone() -> None:
+    batch = pa.record_batch({"text": ["xx", "yyyy", "z" * 10, "w"]})
+    assert [piece.column(0).to_pylist() for piece in split_batches([batch], 6, 8)] == [
+        *(["xx", "yyyy"], ["z" * 10], ["w"])
+    ]
+
+
+def test_runs_of_a_text_are_its_cells() -> None:
+    runs = pa.RunEndEncodedArray.from_arrays(pa.array([2, 3], pa.int32()), pa.array(["a", "b"])).slice(1)
+    report = validate_eval_set(pa.table({"request": runs, "response": runs}))
+    assert [row["response"] for row in report.iter_rows()] == ["a", "b"]
 
 
 @pytest.mark.parametrize(("array", "sizes"), NESTED, ids=lambda value: str(getattr(value, "type", "")))

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_eval_schema.cells.hashing import hash_array, hash_words
+from agent_eval_schema.cells.hashing import hash_array, hash_texts, hash_words
 
 BETWEEN_WORDS = re.compile(r"(\\[nrt]|[\s.,:;!?。、،؟¿¡\"'`‘’“”„«»()\[\]{}\\])+")
 LETTERS = (
@@ -34,6 +34,15 @@ def test_texts_have_the_same_words_if_a_regular_expression_finds_the_same(texts:
 @pytest.mark.parametrize("parts", ["e\u0301", "\u1100\u1161", "가\u11a8", "Ａ"])
 def test_letters_that_are_written_in_parts_are_those_that_are_not(parts: str) -> None:
     assert hash_words(pa.array([parts])).equals(hash_words(pa.array([normalize("NFKC", parts)])))
+
+
+def test_a_lone_surrogate_changes_the_hash_of_no_other_text() -> None:
+    texts = ["a", b"b", None, ""]
+    hashes, absent = hash_texts(["\ud800", *texts])
+    assert hashes[1:].tolist() == hash_texts(texts)[0].tolist()
+    assert absent is not None
+    assert absent.tolist() == [False, False, False, True, False]
+    assert len({*hashes.tolist()}) == 4
 
 
 def test_a_text_between_others_keeps_its_row() -> None:

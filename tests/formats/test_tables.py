@@ -125,6 +125,7 @@ def test_a_value_is_read_at_its_path() -> None:
     assert (value_at(row, "a[0].b"), value_at(row, "c.d[0]")) == (1, 2)
     assert (value_at(row, "a[1].b"), value_at(row, "f.g"), value_at(row, "z")) == (None, None, None)
     assert (value_at(row, "e.g"), value_at(row, "a.b")) == ("text", [{"b": 1}])  # for a rule to report
+    assert (value_at(row, "e[0]"), value_at({"c": {"d": 1}}, "c[0].d")) == ("text", {"d": 1})
 
 
 def test_a_value_is_put_at_its_path_and_lists_are_joined() -> None:
@@ -132,6 +133,8 @@ def test_a_value_is_put_at_its_path_and_lists_are_joined() -> None:
     for path, value in (("a[1].b", 1), ("a[1].c.d", 2), ("l", [1]), ("l", [2]), ("x", 1), ("x", 2)):
         put(row, path, value)
     assert row == {"a": [{}, {"b": 1, "c": {"d": 2}}], "l": [1, 2], "x": 1}
+    put(row, "l[1]", 3)
+    assert row["l"] == [1, 3]
 
 
 PATHS = st.lists(st.sampled_from("abc") | st.integers(0, 2).map(lambda i: f"[{i}]"), min_size=1, max_size=4).map(

@@ -9,6 +9,7 @@ import pytest
 from agent_eval_schema import EvalSetError, MetricInfo
 from agent_eval_schema.metrics.known_metrics import CATALOG, metric_info
 from agent_eval_schema.metrics.metric_info import numbers_of, parse_scale
+from agent_eval_schema.metrics.row_metric import FIELD_OF_INPUT, RowMetric
 
 
 def test_words_of_judges_are_numbers() -> None:
@@ -18,6 +19,14 @@ def test_words_of_judges_are_numbers() -> None:
 
 
 _OF = {(metric.system, metric.name): info for metric, info in CATALOG.items()}
+
+
+@pytest.mark.parametrize("reads", [(), ("mood",), ("response", "mood")])
+def test_a_metric_of_a_row_reads_columns_that_rows_have(reads: tuple[str, ...]) -> None:
+    with pytest.raises(ValueError, match=r"^reads: expected columns among .*response.*; got "):
+        RowMetric(info=MetricInfo("bleu"), reads=reads, measure=len, better={}, worse={})
+    metric = RowMetric(info=MetricInfo("bleu"), reads=("prompt", "reference"), measure=len, better={}, worse={})
+    assert metric.needs == (FIELD_OF_INPUT["prompt"], FIELD_OF_INPUT["reference"])
 
 
 def test_scales_and_units_of_the_catalog() -> None:
@@ -57,6 +66,7 @@ def test_a_name_has_what_all_platforms_say_of_it() -> None:
     assert metric_info("trajectory_recall").ends == metric_info("bleu").ends == (0, 1)
     assert metric_info("total_token_count").ends == (0, math.inf)
     assert metric_info("my metric") == MetricInfo("my metric")
+    assert metric_info("bedrock/Builtin.Harmfulness").direction == "lower"
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 
 from agent_eval_schema.metrics.alignment import CallPair, ShownCall
 from agent_eval_schema.render.block_html import view_page
-from agent_eval_schema.render.block_text import view_markdown
+from agent_eval_schema.render.block_text import MOST_ROWS, view_markdown
 from agent_eval_schema.render.blocks import (
     Block,
     Cell,
@@ -40,6 +40,7 @@ from agent_eval_schema.render.blocks import (
     Trends,
     View,
 )
+from agent_eval_schema.render.page import with_code
 from agent_eval_schema.render.phrases import NextCommand
 from agent_eval_schema.render.printable import as_inline, as_text
 from agent_eval_schema.render.rows import RowContent, ShownIssue, ShownRow, ShownScore, ShownSpan, ShownTurn
@@ -88,6 +89,20 @@ def test_the_rest_of_several_blocks_is_counted_in_a_text_and_folded_in_a_noteboo
     before, _, folded = notebook.partition("<summary>2 more lines</summary>")
     assert re.findall(r"n\d", before) == ["n0", "n1"]
     assert re.findall(r"n\d", folded) == ["n2", "n3"]
+
+
+def test_markdown_folds_a_long_table_and_counts_its_other_rows() -> None:
+    table = Table(["Row", "#Score"], [[f"r{i}", Cell("0", "error")] for i in range(MOST_ROWS + 1)], "Rows", total=7_000)
+    markdown = view_markdown(document(Line("A *line*"), Fold("More", [Heading("Title"), Line("inside")]), table))
+    assert "A &#42;line&#42;\n\n<details><summary>More</summary>\n\n#### Title\n\ninside\n\n</details>" in markdown
+    assert "<details><summary>Rows (7,000)</summary>\n\n| Row | Score |\n| --- | ---: |\n| r0 | **0** |" in markdown
+    assert f"\n\n… and {7_000 - MOST_ROWS:,} more\n\n</details>" in markdown
+    assert "more" not in view_markdown(document(Table(["Row"], [["r0"]], "Rows")))
+
+
+def test_a_part_of_a_message_is_code_only_between_two_signs() -> None:
+    assert with_code("set `a<b>` or `c`") == "set <code>a&lt;b&gt;</code> or <code>c</code>"
+    assert with_code("set `a<b> or `c` too") == "set `a&lt;b&gt; or `c` too"
 
 
 def test_a_fold_is_folded_only_in_a_notebook() -> None:

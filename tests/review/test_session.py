@@ -156,6 +156,7 @@ def test_a_row_with_everything_that_a_page_shows() -> None:
 def test_markdown_is_a_tree_of_elements_and_nothing_else() -> None:
     answer = "## Fees\n\n| a | b |\n|---|---|\n| **1** | `2` |\n\n"
     answer += "<img src=x onerror=alert(1)> [here](javascript:alert(2)) ![i](http://x/y.png)"
+    answer += "\n\n```py\nf(<b>)\n```\n\n    g()"
     row = {"request_id": "0", "request": "What?", "response": answer}
     ((text, tree),) = session([row]).detail(0, with_markdown=True)["trees"]
     assert text == answer
@@ -164,6 +165,7 @@ def test_markdown_is_a_tree_of_elements_and_nothing_else() -> None:
     body = ["tbody", [["tr", [["td", [["strong", ["1"]]]], ["td", [["code", ["2"]]]]]]]]
     assert tree[1] == ["table", [head, body]]
     assert tree[2] == ["p", ["<img src=x onerror=alert(1)> [here](javascript:alert(2)) i (http://x/y.png)"]]
+    assert tree[3:] == [["pre", ["f(<b>)\n"]], ["pre", ["g()\n"]]]
     assert session().detail(1, with_markdown=True)["trees"] == []
 
 

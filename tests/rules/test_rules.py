@@ -11,8 +11,8 @@ import pytest
 from agent_eval_schema import EvalSetError, eval_set_from_inference_table, explain, validate_eval_set
 from agent_eval_schema.fix.effects import FIXABLE
 from agent_eval_schema.render.rule import rules_json
-from agent_eval_schema.rule import Rule, Severity
-from agent_eval_schema.rules import FAMILIES, RULES
+from agent_eval_schema.rule import RowRule, Rule, Severity
+from agent_eval_schema.rules import FAMILIES, RULES, rule_of
 from agent_eval_schema.validation.chosen_rules import chosen
 from tests.conftest import ROOT, SAMPLES
 from tests.helpers.inference_tables import codes, convert
@@ -246,3 +246,21 @@ def test_every_hint_that_is_written_in_the_package_is_a_sentence() -> None:
 
 HINT = {"Finding": 4, "finding_at": 3}
 """The place of the hint among the arguments of what makes a finding."""
+
+
+@pytest.mark.parametrize(
+    ("code", "name", "words"),
+    [
+        ("AE950", "my-rule", "code: expected two to six letters, not AE, and three digits; got 'AE950'"),
+        ("x1", "my-rule", "code: expected two to six letters, not AE, and three digits; got 'x1'"),
+        ("HD901", "My rule", "name: expected lower case, such as message-role; got 'My rule'"),
+    ],
+)
+def test_a_rule_of_a_package_with_another_code_or_name_is_refused(code: str, name: str, words: str) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(words)}$"):
+        RowRule(Rule(code, name, Severity.ERROR, "s", "w", "h"), ("request",), lambda _: [])
+
+
+def test_a_rule_whose_package_is_not_installed_has_a_stand_in() -> None:
+    assert rule_of("AE201") is RULES["AE201"]
+    assert (rule_of("HD999").name, rule_of("HD999").severity) == ("rule-not-installed", "warning")
