@@ -14,7 +14,6 @@ The usual document is read without making objects of it; the others are parsed.
 from __future__ import annotations
 
 import base64
-import binascii
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -110,7 +109,7 @@ def normal_id(text: str, size: int) -> str:
     if len(text) == 4 * -(-size // 3) and text[-1:] == "=":
         try:
             return base64.b64decode(text, validate=True).hex()
-        except (binascii.Error, ValueError):
+        except ValueError:
             return text
     return text
 

@@ -7,13 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import Raw
 
 from agent_eval_schema import eval_set_from_traces, validate_eval_set
 from agent_eval_schema.schema import ToolCall
 from agent_eval_schema.traces.decode import decode_trace
 from agent_eval_schema.traces.derive import Derived, derive
 from agent_eval_schema.traces.otel.conventions import CONVENTIONS, ENTRIES, FIELDS
-from agent_eval_schema.traces.otel.values import flattened, plain_value, unflattened
+from agent_eval_schema.traces.otel.envelopes import normal_id
+from agent_eval_schema.traces.otel.values import content_of, count_in, flattened, plain_value, text_in, unflattened
 from agent_eval_schema.traces.spans import Trace
 from tests.conftest import DATA, SAMPLES
 
@@ -74,6 +76,24 @@ def test_messages_in_the_log_records_of_adot() -> None:
     assert (found.request, found.response) == ([{"role": "user", "content": "Hi"}], "Hello")
 
 
+@pytest.mark.parametrize(
+    ("content", "response"),
+    [
+        (5, "5"),
+        ({"x": 1}, '{"x":1}'),
+        ({"message": {"x": 1}}, '{"x":1}'),
+        ({"text": "Hello"}, "Hello"),
+        ('{"generations": []}', None),
+        (None, None),
+    ],
+)
+def test_a_logged_answer_that_is_no_text_is_its_json(content: Any, response: str | None) -> None:
+    body = {"output": {"messages": [{"role": "assistant", "content": content}]}}
+    operation = {"gen_ai.operation.name": "invoke_agent"}
+    found = derived(span(1, "invoke_agent a", operation, span_events=[{"event_name": "strands", "body": body}]))
+    assert found.response == response
+
+
 AGENT, TOOL = {"openinference.span.kind": "AGENT"}, {"openinference.span.kind": "TOOL"}
 CALL = "message.tool_calls.0.tool_call.function"
 
@@ -122,6 +142,8 @@ def test_the_arguments_of_smolagents() -> None:
         ({"inputs": '{"city": "Rome"}'}, {"city": "Rome"}),
         ({"inputs": None, "input_str": "Rome"}, {"tool_input": "Rome"}),
         ({"input_str": '{"city": "Rome"}', "tags": []}, {"city": "Rome"}),
+        ({"input_str": '{"city": "Rome"}'}, {"city": "Rome"}),
+        ({"input_str": "Rome"}, {"tool_input": "Rome"}),
         ({"query": "Rome", "tags": [], "kwargs": {}}, {"tool_input": "Rome"}),
         # arguments of these names of another function
         *(
@@ -199,6 +221,83 @@ def test_a_blank_question_is_judged_alike_in_the_normalized_row() -> None:
         again = validate_eval_set(list(report.iter_rows()))
         assert (report.ok, again.ok) == (False, False), trace
         assert {"AE202"} <= report.counts.keys() & again.counts.keys()
+
+
+def test_a_message_in_contents_is_the_text_of_its_parts() -> None:
+    start = "llm.input_messages.0.message"
+    parts = {f"{start}.contents.{i}.message_content.text": text for i, text in enumerate(("Hel", "lo"))}
+    image = {f"{start}.contents.2.message_content.image.image.url": "https://example.com/a.png"}
+    flat = {f"{start}.role": "user", **parts, **image, "llm.output_messages.0.message.content": "Hi"}
+    found = derived(span(1, "chat", {"openinference.span.kind": "LLM", **flat}))
+    assert (found.request, found.response) == ([{"role": "user", "content": "Hello"}], "Hi")
+
+
+@pytest.mark.parametrize(("metadata", "uri"), [({}, "a.md"), ({"metadata": '{"doc_uri": "b.md"}'}, "b.md")])
+def test_the_id_of_a_retrieved_document_is_its_uri_unless_its_metadata_have_one(
+    metadata: dict[str, str], uri: str
+) -> None:
+    document = {"id": "a.md", "content": "16 weeks", **metadata}
+    flat = {f"retrieval.documents.0.document.{key}": value for key, value in document.items()}
+    found = derived(span(1, "a", AGENT), span(2, "search", {"openinference.span.kind": "RETRIEVER", **flat}, 1))
+    assert [(d.doc_uri, d.content) for d in found.retrieved_context or []] == [(uri, "16 weeks")]
+
+
+LEVEL = {"langfuse.observation.level": "ERROR"}
+
+
+@pytest.mark.parametrize(
+    ("attributes", "more", "error"),
+    [
+        ({**LEVEL, "langfuse.observation.status_message": "no answer"}, {}, "no answer"),
+        ({**LEVEL, "langfuse.observation.status_message": "no answer"}, {"status": {"code": "OK"}}, "no answer"),
+        ({"langfuse.observation.level": "WARNING"}, {}, None),
+    ],
+)
+def test_a_level_of_langfuse_is_the_status_of_a_span(
+    attributes: dict[str, str], more: dict[str, Any], error: str | None
+) -> None:
+    found = derived(span(1, "a", {**AGENT, "input.value": "Hi", "output.value": "Hello", **attributes}, **more))
+    assert (found.failure, found.error) == (error is not None, error)
+
+
+@pytest.mark.parametrize(
+    ("tags", "failed"),
+    [({"error": True}, True), ({"otel.status_code": "ERROR"}, True), ({"error": "true"}, False), ({}, False)],
+)
+def test_tags_of_jaeger_are_the_status_of_a_span(tags: dict[str, Any], failed: bool) -> None:
+    values = {**AGENT, "input.value": "Hi", "output.value": "Hello", "otel.status_description": "no answer", **tags}
+    spans = [
+        {
+            "traceID": TRACE,
+            "spanID": f"{1:016x}",
+            "operationName": "a",
+            "startTime": 1,
+            "duration": 5,
+            "tags": [{"key": key, "value": value} for key, value in values.items()],
+        }
+    ]
+    trace = decode_trace(json.dumps({"data": [{"traceID": TRACE, "spans": spans, "processes": {}}]}))
+    assert isinstance(trace, Trace)
+    found = derive(trace)
+    assert (found.failure, found.error, found.response) == (failed, "no answer" if failed else None, "Hello")
+
+
+def test_a_download_of_langfuse_is_read_by_its_observations() -> None:
+    asked = {"id": "o1", "traceId": TRACE, "type": "SPAN", "name": "a", "startTime": "2026-01-01T00:00:00Z"}
+    asked |= {"level": "ERROR", "statusMessage": "no answer", "endTime": "2026-13-01T00:00:00Z"}
+    trace = {"id": TRACE, "input": '"Hi"', "output": '"Hello"', "sessionId": "s-1"}
+    report = validate_eval_set({"trace": trace, "observations": [asked, 5]})
+    (row,) = report.iter_rows()
+    assert (row["request"]["messages"][0]["content"], row["response"], row["session_id"]) == ("Hi", "Hello", "s-1")
+    assert (row["failure"], row["error"], row["latency_seconds"]) == (True, "no answer", None)
+    assert [(i.code, i.path, i.message) for i in report.iter_issues()] == [
+        ("AE603", "trace.spans[1]", "expected a span (an object), got the number 5")
+    ]
+
+
+def test_an_attribute_without_a_value_is_none() -> None:
+    found = derived(span(1, "a", {**AGENT, "input.value": None, "output.value": "Hello"}))
+    assert (found.request, found.response) == (None, "Hello")
 
 
 def test_details_in_an_event_belong_to_the_span() -> None:
@@ -290,3 +389,33 @@ def test_values_of_otlp() -> None:
     assert plain_value({"bytesValue": "SGk="}) == "Hi"
     assert plain_value({"bytesValue": "no base64"}) == "no base64"
     assert plain_value({"other": 1}) == {"other": 1}
+    for text, content in ((b'{"stringValue": 5}', b"5"), (b'{"other": 1}', b'{"other": 1}')):
+        assert bytes(content_of(Raw(text))) == content
+    for odd in (b'{"arrayValue": 5}', b'{"kvlistValue": {"values": 5}}'):
+        assert bytes(content_of(Raw(odd))) == odd
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [("5", 5), ('"5"', 5), ("5.0", 5), ("1e3", 1_000), ("5.5", None), ("-1", None), ("true", None), ("1e30", None)],
+)
+def test_a_count_is_a_whole_number_that_is_not_negative(text: str, count: int | None) -> None:
+    assert count_in(Raw(text.encode())) == count
+
+
+def test_json_text_of_a_text_is_the_text() -> None:
+    texts = ("Hi", '"Hi"', '"\\"', " ", "", 5)
+    assert [text_in(Raw(json.dumps(text).encode())) for text in texts] == ["Hi", "Hi", '"\\"', None, None, None]
+
+
+@pytest.mark.parametrize(
+    ("text", "identity"),
+    [
+        ("5B8EFFF798038103D269B633813FC60C", TRACE),
+        ("W47/95gDgQPSabYzgT/GDA==", TRACE),
+        ("a name with spaces, 24 c=", "a name with spaces, 24 c="),
+        ("a name of 24 character!=", "a name of 24 character!="),
+    ],
+)
+def test_an_id_is_in_hexadecimal_digits_if_it_is_bytes(text: str, identity: str) -> None:
+    assert normal_id(text, 16) == identity
