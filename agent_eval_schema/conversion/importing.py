@@ -362,7 +362,8 @@ def _cleaned(batch: pa.RecordBatch, can_hold_objects: bool, counts: dict[str, in
             continue
         for row, value in enumerate(native(batch, at)):
             if type(value) in (int, float) and name in _TEXTS:
-                cells.setdefault(name, {})[row] = str(value)
+                is_whole = isinstance(value, float) and value.is_integer()  # as pandas makes of a column with gaps
+                cells.setdefault(name, {})[row] = str(int(value) if is_whole else value)
             elif name in ("response", "expected_response", "expected_facts", "guidelines"):
                 written = _written(value)
                 if written is not value:

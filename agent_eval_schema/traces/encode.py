@@ -75,8 +75,6 @@ def rewritten(text: str) -> str | None:
     ]
     if root is None:
         contents = _texts(inputs=value_of(derived.inputs), outputs=value_of(derived.outputs))
-        for drawn_span in drawn:
-            drawn_span.parent = drawn_span.parent or "root"
         drawn.insert(0, _Drawn("root", "root", None, None, contents))
     info: dict[str, Any] = document["info"] if isinstance(document.get("info"), dict) else {}
     identity = trace.info.trace_id or trace.info.request_id or text

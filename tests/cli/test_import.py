@@ -174,6 +174,18 @@ def test_the_first_rows_are_shown_in_their_own_letters() -> None:
     assert shown.count("返品できますか") == shown.count("はい。") == 1
 
 
+@pytest.mark.parametrize(
+    ("answers", "texts"),
+    [([7, 12], ["7", "12"]), ([7, 8.5], ["7", "8.5"]), ([7, math.nan], ["7", None]), ([7, "x"], ["7", "x"])],
+    ids=str,
+)
+@pytest.mark.parametrize("form", [pd.DataFrame, lambda table: pd.DataFrame(table).to_dict("records")])
+def test_a_number_is_a_text_without_the_point_that_pandas_adds(answers: Any, texts: Any, form: Any) -> None:
+    table = form({"Question": ["a", "b"], "A": answers})
+    made = import_eval_set(table, "databricks", columns={"Question": "request", "A": "expected_response"})
+    assert made.conversion.data["expected_response"].tolist() == texts
+
+
 def test_a_table_without_a_question_is_an_error() -> None:
     with pytest.raises(EvalSetError, match="expected a column with the question, got a"):
         import_eval_set([{"a": 1}])

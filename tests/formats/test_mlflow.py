@@ -9,7 +9,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from agent_eval_schema import eval_set_from_traces, metric_support, prepare_for_evaluate, validate_eval_set
+from agent_eval_schema import (
+    convert_eval_set,
+    eval_set_from_traces,
+    metric_support,
+    prepare_for_evaluate,
+    validate_eval_set,
+)
 from agent_eval_schema.io import source
 from agent_eval_schema.validation.report import run_of, summary_of
 from tests.conftest import SAMPLES, Row
@@ -368,3 +374,24 @@ def test_arguments_have_the_names_that_scorers_of_mlflow_read(arguments: str) ->
     row = row_of(data)
     assert row["reference_trajectory"] == [{"tool_name": "f", "tool_input": {"x": 1}}]
     assert prepare_for_evaluate(data)["expectations"][0] == expected
+
+
+def test_what_a_store_adds_to_a_record_is_no_answer_and_no_tag() -> None:
+    """`to_df` has an empty object for outputs where there are none, and a tag of the user who wrote the record."""
+    rows = [
+        {
+            "dataset_record_id": str(i),
+            "inputs": {"question": "Hi"},
+            "outputs": outputs,
+            "tags": {"mlflow.user": "ann", **t},
+        }
+        for i, (outputs, t) in enumerate([({}, {}), ({"response": "Hello"}, {"team": "hr"})])
+    ]
+    found = list(validate_eval_set(pd.DataFrame(rows)).iter_rows())
+    assert [(row["response"], row["tags"]) for row in found] == [(None, {}), ("Hello", {"team": "hr"})]
+
+
+def test_guidelines_by_name_are_written_as_the_list_that_a_judge_reads() -> None:
+    row = {"inputs": {"question": "Hi"}, "expectations": {"guidelines": {"tone": ["Be kind."], "form": ["Be brief."]}}}
+    made = convert_eval_set([row], "mlflow", on_invalid="keep").data
+    assert made["expectations"].tolist() == [{"guidelines": ["Be kind.", "Be brief."]}]

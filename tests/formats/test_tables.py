@@ -611,8 +611,12 @@ def test_rubric_groups_that_are_no_object_are_an_issue(groups: Any, path: str, m
 def test_a_row_beside_results_of_vertex_is_a_row() -> None:
     datasets = [{"eval_cases": [{"prompt": "p", "responses": [{"response": {"parts": [{"text": "a"}]}}]}]}]
     result = {"eval_case_results": [{"response_candidate_results": []}], "evaluation_dataset": datasets}
-    rows = read([result, {"prompt": "q", "response": "z"}], format="vertex-genai")
-    assert [(asked(row), row["response"]) for row in rows] == [(["p"], "a"), (["q"], "z")]
+    events = [
+        {"author": name, "content": {"parts": [{"text": text}]}} for name, text in (("user", "t"), ("agent", "u"))
+    ]
+    others = [{"prompt": "q", "response": "z"}, {"agent_data": {"turns": [{"events": events}]}}]
+    rows = read([result, *others], format="vertex-genai")
+    assert [(asked(row), row["response"]) for row in rows] == [(["p"], "a"), (["q"], "z"), (["t"], "u")]
 
 
 def test_cases_of_an_evaluation_dataset_are_not_those_of_adk() -> None:

@@ -271,10 +271,7 @@ def mended_span(value: Any, path: str, notes: list[Finding]) -> OtelSpan | None:
     if not isinstance(value, dict):
         notes.append(Finding(rules.ODD_TRACE, f"expected a span (an object), got {describe(value)}", path=path))
         return None
-    span = typed(value, OtelSpan) or typed(fitting_parts(value, OtelSpan, path, notes), OtelSpan)
-    if span is None:
-        notes.append(Finding(rules.ODD_TRACE, "expected a span, got one that cannot be read", path=path))
-    return span
+    return typed(value, OtelSpan) or typed(fitting_parts(value, OtelSpan, path, notes), OtelSpan)
 
 
 def fitting_parts(value: dict[str, Any], kind: type[Struct], path: str, notes: list[Finding]) -> dict[str, Any]:

@@ -295,9 +295,15 @@ def test_a_download_of_langfuse_is_read_by_its_observations() -> None:
     ]
 
 
-def test_an_attribute_without_a_value_is_none() -> None:
-    found = derived(span(1, "a", {**AGENT, "input.value": None, "output.value": "Hello"}))
-    assert (found.request, found.response) == (None, "Hello")
+@pytest.mark.parametrize("nothing", [{}, {"value": None}, {"value": {}}])
+def test_an_attribute_without_a_value_is_none(nothing: dict[str, Any]) -> None:
+    texts = {"openinference.span.kind": "AGENT", "output.value": "Hello"}
+    attributes = [{"key": key, "value": {"stringValue": text}} for key, text in texts.items()]
+    one = {"traceId": TRACE, "spanId": f"{1:016x}", "name": "a"}
+    one |= {"attributes": [*attributes, {"key": "input.value", **nothing}]}
+    trace = decode_trace(json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [one]}]}]}))
+    assert isinstance(trace, Trace)
+    assert (derive(trace).request, derive(trace).response) == (None, "Hello")
 
 
 def test_details_in_an_event_belong_to_the_span() -> None:
@@ -391,7 +397,7 @@ def test_values_of_otlp() -> None:
     assert plain_value({"other": 1}) == {"other": 1}
     for text, content in ((b'{"stringValue": 5}', b"5"), (b'{"other": 1}', b'{"other": 1}')):
         assert bytes(content_of(Raw(text))) == content
-    for odd in (b'{"arrayValue": 5}', b'{"kvlistValue": {"values": 5}}'):
+    for odd in (b'{"arrayValue": 5}', b'{"kvlistValue": {"values": 5}}', rb'{"\ud800": 1}'):
         assert bytes(content_of(Raw(odd))) == odd
 
 
