@@ -137,3 +137,11 @@ def test_what_exchanges_no_tables_with_arrow_has_no_kind_of_its_own() -> None:
     assert like(pd.DataFrame(ROWS)) is None
     assert like(ROWS) is None
     assert like("rows.jsonl") is None
+
+
+def test_a_table_of_another_library_is_refused_with_its_own_conversion() -> None:
+    class Frame:
+        def to_pandas(self) -> None: ...
+
+    with pytest.raises(EvalSetError, match=r"got a Frame; use data\.to_pandas\(\)$"):
+        validate_eval_set(Frame())  # type: ignore[arg-type]

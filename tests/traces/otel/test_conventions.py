@@ -334,6 +334,25 @@ def test_the_tokens_of_an_agent_count_where_no_model_has_any() -> None:
     assert derived(span(1, "a", agent), span(2, "chat", model, 1)).token_counts == (7, 1, 8)
 
 
+@pytest.mark.parametrize("odd", [5, {"name": "x", "attributes": 5}, {"name": "x", "attributes": [1]}])
+@pytest.mark.parametrize("events", [[], 5, [5]])
+def test_an_odd_span_or_event_of_mlflow_costs_no_other_its_attributes(odd: Any, events: Any) -> None:
+    trace = json.loads((DATA / "traces" / "mlflow_v3_18_0.json").read_text(encoding="utf-8"))
+    texts = {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.output.messages": '[{"role": "assistant", "content": "Shipped."}]',
+    }
+    texts["gen_ai.input.messages"] = '[{"role": "user", "content": "Where is it?"}]'
+    (root,) = trace["data"]["spans"][:1]
+    root |= {"attributes": {key: json.dumps(text) for key, text in texts.items()}, "events": events}
+    trace["data"]["spans"] = [root, odd]
+    trace["info"].pop("assessments", None)
+    report = validate_eval_set([{"trace": json.dumps(trace)}])
+    (row,) = report.iter_rows()
+    assert (row["request"]["messages"], row["response"]) == ([{"role": "user", "content": "Where is it?"}], "Shipped.")
+    assert "trace.data.spans[1]" in {(i.path or "").removesuffix(".attributes") for i in report.iter_issues()}
+
+
 def test_spans_of_mlflow_that_only_have_attributes_of_a_convention() -> None:
     trace = json.loads((DATA / "traces" / "mlflow_v3_18_0.json").read_text(encoding="utf-8"))
     message = [{"role": "user", "parts": [{"type": "text", "content": "Where is my order?"}]}]
