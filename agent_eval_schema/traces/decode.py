@@ -72,15 +72,12 @@ def decode_shallow(text: str | bytes | memoryview, whole: bool = True) -> Trace 
     if is_otel and (found := decode_otel(text, whole)) is not None:
         return found
     try:
-        trace = _decoded(text)
+        trace = trace_in(_document(text))
     except ValueError:
         return decode_otel(text) or _mend(text)
-    return trace if isinstance(trace, Trace) else decode_otel(text) or trace
-
-
-def _decoded(text: str | bytes | memoryview) -> Trace | list[Finding]:
-    trace = trace_in(_document(text))
-    if isinstance(trace, Trace) and may_be_completed(trace.spans):
+    if not isinstance(trace, Trace):
+        return decode_otel(text) or trace
+    if may_be_completed(trace.spans):
         complete(trace, text)
     return trace
 
@@ -138,12 +135,15 @@ def _mend(text: str | bytes | memoryview) -> Trace | list[Finding]:
     if not isinstance(value, dict):
         return [Finding(rules.NOT_A_TRACE, f"{_EXPECTED}, got {describe(value)}")]
     _mend_parts(value, notes)
+    mended = jsontext.encode(value)
     try:
-        trace = _decoded(jsontext.encode(value))
+        trace = trace_in(_document(mended))
     except msgspec.MsgspecError as error:  # a part without a correction
         why = visible(error_text(error))
         return [Finding(rules.NOT_A_TRACE, f"expected a trace, got one that cannot be read: {why}")]
     if isinstance(trace, Trace):
+        if may_be_completed(trace.spans):
+            complete(trace, mended)
         trace.notes[:0] = notes
     return trace
 
