@@ -125,7 +125,8 @@ COMMANDS = {
         ("convert", "in.jsonl", "out.jsonl", "--to", "vertex", "--resume"), "out.jsonl", work=".out.jsonl.work"
     ),
     "import": Command(
-        ("import", "in.jsonl", "out.jsonl", "--prefer", "expected_facts", "--mapping", "in.toml"), "out.jsonl"
+        ("import", "in.jsonl", "out.jsonl", "--prefer", "expected_facts", "--mapping", "in.toml"), "out.jsonl",
+        beside=("in.toml",),
     ),
     "convert to CSV": Command(("convert", "in.jsonl", "out.csv", "--to", "mlflow"), "out.csv"),
     "convert to an evalset": Command(("convert", "in.jsonl", "out.json", "--to", "adk"), "out.json"),
