@@ -117,6 +117,22 @@ def test_lines_that_are_no_rows_stay_in_their_place(tmp_path: Path) -> None:
     assert "line 2" in next(report.iter_issues()).message
 
 
+@pytest.mark.parametrize("rows", [1, 100])
+@pytest.mark.parametrize("between", ["", '{"resourceSpans": ['])
+def test_what_is_noted_of_a_line_is_an_issue_of_its_first_trace(
+    between: str, rows: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(source, "MAX_BATCH_ROWS", rows)
+    first = json.dumps(document(span(1, 1), span(2, 2))).replace("{", '{"resourceSpans": [], ', 1)
+    lines = [first, between, json.dumps(document(span(3, 3))), json.dumps(document(span(1, 4)))]
+    path = tmp_path / "traces.jsonl"
+    path.write_text("\n".join(filter(None, lines)), encoding="utf-8")
+    report = validate_eval_set(path)
+    broken = [("AE007", 1)] if between else []
+    assert [(i.code, i.row) for i in report.iter_issues()] == [*broken, ("AE114", report.row_count - 1)]
+    assert report.row_count == 3 + len(broken)
+
+
 @pytest.mark.parametrize("kind", ["csv", "parquet", "frame", "json text"])
 def test_documents_in_other_containers(kind: str, tmp_path: Path) -> None:
     frame = pd.DataFrame([{"resourceSpans": json.dumps(document(span(t, t))["resourceSpans"])} for t in (1, 2)])
