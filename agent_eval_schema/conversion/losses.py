@@ -318,7 +318,7 @@ class UnreadValues:
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
-        self._depending: dict[Place, frozenset[str]] = {}
+        self._depending: dict[Place, tuple[frozenset[str], bool]] = {}
 
     def among(
         self, source_rows: Sequence[SourceRow], back: Sequence[SourceRow]
@@ -336,10 +336,11 @@ class UnreadValues:
             self._probe(source_rows, unaltered, untested)
             suspects = []
             for place, suspect in found:
-                columns = self._depending[place]
+                columns, is_kept = self._depending[place]
                 value, came = suspect.value, suspect.came
-                # read alike in all parts: nowhere, or only as a part of an original
+                # read alike in all parts: nowhere, only as a part of an original, or all in a column of their own
                 alike = not columns or (came is ABSENT and columns <= ORIGINALS)
+                alike |= is_kept and not isinstance(came, type(value))
                 if alike or not isinstance(value, dict | list) or not value or len(suspect.path) >= DEEPEST:
                     yield suspect, columns
                 else:
@@ -350,7 +351,7 @@ class UnreadValues:
         self, source_rows: Sequence[SourceRow], unaltered: dict[int, CanonicalRow], suspects: Mapping[Place, Suspect]
     ) -> None:
         """Read a copy of the source row of each suspect in which its value is altered, and remember which canonical
-        columns then differ from those of the `unaltered` row."""
+        columns then differ from those of the `unaltered` row, and whether one of them holds every part of the value."""
         left = iter(suspects.items())
         while part := list(islice(left, BATCH_SIZE)):
             new = sorted({s.row for _, s in part} - unaltered.keys())
@@ -360,7 +361,13 @@ class UnreadValues:
             unaltered.update(zip(new, rows, strict=False))
             for (place, suspect), row in zip(part, rows[len(new) :], strict=True):
                 before = unaltered[suspect.row]
-                self._depending[place] = frozenset(name for name in COLUMNS if before[name] != row[name])
+                columns = frozenset(name for name in COLUMNS if before[name] != row[name])
+                kept = [structured(before[name]) for name in columns - ORIGINALS]
+                around = _values_on(source_rows[suspect.row], suspect.path)
+                self._depending[place] = (
+                    columns,
+                    any(value in kept for value in around if isinstance(value, dict | list)),
+                )
 
 
 Place: TypeAlias = "tuple[bytes, Path]"
@@ -440,6 +447,13 @@ def _missing(row: int, path: Path, value: Any, came: Any) -> Iterator[Suspect]:
 
 def _plain_key(key: Any) -> str:
     return str(key).replace("_", "").lower()
+
+
+def _values_on(value: Any, path: Path) -> Iterator[Any]:
+    """The values on the way to a place, and the one that is there."""
+    for step in path:
+        value = structured(value)[step]
+        yield structured(value)
 
 
 def _altered_at(value: Any, path: Path) -> Any:

@@ -2,12 +2,14 @@
 
 import datetime
 import decimal
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agent_eval_schema import convert_eval_set, validate_eval_set
+from agent_eval_schema.conversion import losses as module
 from agent_eval_schema.conversion.losses import PRESENCE, REPORTED, Losses, _difference, _missing, _shape
 from agent_eval_schema.conversion.work import plan_of
 from agent_eval_schema.formats.format import POSITION, Written
@@ -17,6 +19,7 @@ from agent_eval_schema.metrics.catalog import SUPPORT_FIELDS
 from agent_eval_schema.rule import Severity
 from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.validation.checked_batch import COLUMNS_OF_FIELD
+from tests.conftest import DATA
 from tests.helpers.traces import span, trace
 
 Row = dict[str, Any]
@@ -281,3 +284,19 @@ def test_the_shape_of_a_row_has_what_its_reading_may_depend_on() -> None:
     apart += [({"k": "some text"}, {"l": "some text"}), ("The long text", "[ ] long text")]
     assert all(shape(one) != shape(other) for one, other in apart)
     assert shape(float("nan")) == shape(float("nan"))
+
+
+def test_the_parts_of_a_trace_are_not_tried_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A column holds all of them."""
+    tried: list[Any] = []
+    altered = module._altered_at
+
+    def recorded(value: Any, path: Any) -> Any:
+        tried.append(path)
+        return altered(value, path)
+
+    monkeypatch.setattr(module, "_altered_at", recorded)
+    document = json.loads((DATA / "otel" / "openllmetry.json").read_text("utf-8"))
+    made = convert_eval_set([document], "openai")
+    assert len(convert_eval_set(made.data, "mlflow", format="openai").losses) < 5
+    assert 0 < len([path for path in tried if path[:1] == ("item",)]) < 5

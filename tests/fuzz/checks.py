@@ -440,7 +440,8 @@ def _with_private(value: Any, chance: random.Random) -> Any:
         with contextlib.suppress(ValueError, RecursionError):
             if value[:1] in ("{", "["):
                 return json.dumps(_with_private(json.loads(value), chance))
-        return chance.choice((private, f"{value} {private}", f"{private}; {value}", f"({private})"))
+        # pieces of a stream are put together: behind a digit no number begins
+        return chance.choice((f" {private} ", f"{value} {private} ", f" {private}; {value}", f"({private})"))
     return value
 
 

@@ -9,6 +9,7 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import count
 
+import msgspec
 import pyarrow as pa
 from msgspec.structs import replace
 
@@ -122,7 +123,9 @@ def _rows(batch: pa.RecordBatch, header: list[str]) -> list[Fields]:
 
 def _csv_text(text: str | None, is_json: bool) -> str:
     """A value that is not text as its JSON; a number has no spelling in a list, and one of several in a file."""
-    value = jsontext.parse(text) if text is not None and is_json and not jsontext.is_structured(text) else text
+    if text is not None and is_json and jsontext.is_structured(text):
+        return msgspec.json.format(text, indent=-1)  # however the file lays it out
+    value = jsontext.parse(text) if text is not None and is_json else text
     return jsontext.encode_text(value) if isinstance(value, float) else value if isinstance(value, str) else text or ""
 
 

@@ -579,6 +579,14 @@ def test_a_frame_and_a_list_of_rows_are_read_like_a_file(samples: Path) -> None:
     assert validate_eval_set([{c: row.get(c) for c in frame.columns} for row in rows]).counts == by_file
 
 
+def test_an_object_in_a_cell_is_read_alike_however_its_file_is_laid_out(tmp_path: Path) -> None:
+    rows = [{**dict.fromkeys(REQUIRED), **named("A"), "tags": {"team": ["a", "b"]}}, HI]
+    path = tmp_path / "golden.json"
+    path.write_text(json.dumps(rows, indent=4), encoding="utf-8")
+    report = validate_eval_set(path)
+    assert (report.format, report.counts) == ("ces-csv", validate_eval_set(rows).counts)
+
+
 def test_findings_across_batches_stand_at_their_row(tmp_path: Path) -> None:
     """An evaluation row that ends a batch is only judged with the first row of the next one."""
     rows = [row for n in range(4096) for row in (f"E{n},,,", ",1,INPUT_TEXT,Hi")]
