@@ -254,7 +254,15 @@ _OF_SYSTEM = ("system", "developer")
 
 
 def messages_of(requests: Iterable[str | bytes | None]) -> list[list[ComparedMessage]]:
-    return [[] if request is None else _chat(request).messages for request in requests]
+    """The messages of each request; none of one that is no chat, which validation rejects."""
+    return [[] if request is None else _messages(request) for request in requests]
+
+
+def _messages(request: str | bytes) -> list[ComparedMessage]:
+    try:
+        return _chat(request).messages
+    except msgspec.MsgspecError:
+        return []
 
 
 def question_texts(chats: Iterable[list[ComparedMessage]]) -> list[str]:

@@ -485,6 +485,13 @@ def test_one_row_a_question() -> None:
     assert (ids(build), reasons(build)) == (["b", "c"], {"a": "duplicate_question"})
 
 
+@pytest.mark.parametrize("messages", [["a text"], [{"role": 5, "content": "Hi"}], 5])
+def test_a_request_that_is_no_chat_asks_nothing_and_is_invalid(messages: Any) -> None:
+    rows = [logged(name, {"messages": messages}, "Hello") for name in ("a", "b")]
+    build = BUILD(table([*rows, chat("c")]), dedupe="question")
+    assert (ids(build), reasons(build)) == (["c"], {"a": "invalid", "b": "invalid"})
+
+
 def test_a_row_that_is_dropped_for_another_one_is_a_conflict_if_it_differs() -> None:
     """A copy with another answer, and a correction that is on a call which is not kept."""
     rows = [
