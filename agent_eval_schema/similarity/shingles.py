@@ -253,16 +253,12 @@ _chat = msgspec.json.Decoder(_Chat).decode
 _OF_SYSTEM = ("system", "developer")
 
 
-def messages_of(requests: Iterable[str | bytes | None]) -> list[list[ComparedMessage]]:
+def messages_of(requests: Sequence[str | bytes | None]) -> list[list[ComparedMessage]]:
     """The messages of each request; none of one that is no chat, which validation rejects."""
-    return [[] if request is None else _messages(request) for request in requests]
-
-
-def _messages(request: str | bytes) -> list[ComparedMessage]:
     try:
-        return _chat(request).messages
+        return [[] if request is None else _chat(request).messages for request in requests]
     except msgspec.MsgspecError:
-        return []
+        return [[]] if len(requests) == 1 else [messages for one in requests for messages in messages_of([one])]
 
 
 def question_texts(chats: Iterable[list[ComparedMessage]]) -> list[str]:
