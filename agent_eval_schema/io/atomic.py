@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import count
+from typing import TypeVar
 
 import pyarrow as pa
 from msgspec import Struct
@@ -30,6 +31,8 @@ from agent_eval_schema.runtime.signals import TEMPORARY
 from agent_eval_schema.runtime.temporary_folder import TemporaryFolder
 from agent_eval_schema.runtime.warn import warn_caller
 from agent_eval_schema.text.privacy import error_text
+
+T = TypeVar("T")
 
 
 class FileState(Struct, frozen=True):
@@ -268,8 +271,8 @@ class OpenedFiles:
         if None not in now and now != self._states:
             raise _changed(self._name)
 
-    def reading(self, read: Callable[[], Iterator[pa.RecordBatch]]) -> Iterator[pa.RecordBatch]:
-        """The batches of the files. A log may grow while it is read for the first time: then its rows are those up to
+    def reading(self, read: Callable[[], Iterator[T]]) -> Iterator[T]:
+        """The batches of the files, or other parts. A log may grow while it is read for the first time: then its rows are those up to
         some place. Later the rows must be the same."""
         is_first, self._is_read = not self._is_read, True
         if is_first:

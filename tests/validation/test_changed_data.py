@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from agent_eval_schema import EvalSetError, Report, load_result, score_trajectories, validate_eval_set
-from tests.conftest import as_csv, as_json, as_jsonl, as_parquet
+from tests.conftest import SAMPLES, as_csv, as_json, as_jsonl, as_parquet
 
 ROWS = [{"request": "one", "response": "a"}, {"request": " ", "response": "b"}, {"request": "three", "response": "c"}]
 LONGER = [{"request": " ", "response": "x"}, *ROWS]
@@ -77,6 +77,15 @@ def test_rows_of_a_changed_file_are_refused(container: str, rows: list[dict[str,
     report = validate_eval_set(path)
     assert report.valid_count == report.row_count - report.invalid_count == len(report.valid)
     CONTAINERS[container](rows, tmp_path)
+    require_refused(report, tmp_path)
+
+
+def test_rows_of_a_changed_golden_csv_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "golden.csv"
+    path.write_bytes((SAMPLES / "golden.csv").read_bytes())
+    report = validate_eval_set(path)
+    assert len(list(report.iter_rows())) == report.row_count
+    path.write_bytes(path.read_bytes() + b"\n")
     require_refused(report, tmp_path)
 
 

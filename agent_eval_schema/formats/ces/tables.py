@@ -23,7 +23,7 @@ from agent_eval_schema.formats.ces.golden_writer import golden_csv_text
 from agent_eval_schema.formats.ces.rows import Assembled, evaluations_by, rows_of
 from agent_eval_schema.formats.detection import Signs
 from agent_eval_schema.formats.format import CanonicalRow, Format, Nested, Row, Unfolded, Writer, Written
-from agent_eval_schema.io.atomic import write_text
+from agent_eval_schema.io.atomic import OpenedFiles, write_text
 from agent_eval_schema.io.csv import csv_batch, csv_chunks, record_problem
 from agent_eval_schema.io.source import Source, schema_of
 from agent_eval_schema.issues import Finding
@@ -86,9 +86,14 @@ def prepare_golden(source: Source) -> Source:
     """The source whose batches contain the issues of their rows."""
     # of rows that are objects, each of which may bring its own columns, those of all
     header = source.column_names() if source.kind == "csv" else list(schema_of(source).names)
+    path = source.path if source.kind == "csv" and not source.differs_from_file else None
+    if path is not None and os.path.isfile(path):
+        chunks = partial(OpenedFiles(source.name or path, lambda: [path]).reading, partial(_chunks_of_file, path))
+    else:
+        chunks = partial(_chunks, source, header)
     return replace(
         source,
-        batches=lambda: _judged(_chunks(source, header)),
+        batches=lambda: _judged(chunks()),
         remarks=(*source.remarks, *GoldenReader(header).of_header),
         shares=None,
         read_share=None,
@@ -101,12 +106,13 @@ _Chunk = tuple[pa.RecordBatch, list[str], list[Fields], list[int] | None]
 """A batch, its columns, its rows, and the lines of the file on which they begin."""
 
 
+def _chunks_of_file(path: str) -> Iterator[_Chunk]:
+    for names, records in csv_chunks(path):
+        rows: list[Fields] = [None if record_problem(names, record) else record.fields for record in records]
+        yield csv_batch(names, records), names, rows, [record.line for record in records]
+
+
 def _chunks(source: Source, header: list[str]) -> Iterator[_Chunk]:
-    if source.kind == "csv" and os.path.isfile(source.path or "") and not source.differs_from_file:
-        for names, records in csv_chunks(str(source.path)):
-            rows: list[Fields] = [None if record_problem(names, record) else record.fields for record in records]
-            yield csv_batch(names, records), names, rows, [record.line for record in records]
-        return
     for batch in source.batches():
         yield batch, header, _rows(batch, header), None
 
