@@ -490,6 +490,7 @@ def test_a_request_that_is_no_chat_asks_nothing_and_is_invalid(messages: Any) ->
     rows = [logged(name, {"messages": messages}, "Hello") for name in ("a", "b")]
     build = BUILD(table([*rows, chat("c")]), dedupe="question")
     assert (ids(build), reasons(build)) == (["c"], {"a": "invalid", "b": "invalid"})
+    assert list(map(json.loads, build.excluded["request"])) == [{"messages": messages}] * 2
 
 
 def test_a_row_that_is_dropped_for_another_one_is_a_conflict_if_it_differs() -> None:

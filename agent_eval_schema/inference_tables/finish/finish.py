@@ -41,9 +41,15 @@ CARRIED = pa.schema(
 """The columns of an evaluation row, in addition to the canonical ones, that come from the logged call."""
 
 TALLY = pa.schema(
-    [("redacted", pa.map_(pa.string(), pa.int64())), ("labels", pa.list_(pa.string())), ("changes", CHANGES)]
+    [
+        ("redacted", pa.map_(pa.string(), pa.int64())),
+        ("labels", pa.list_(pa.string())),
+        ("changes", CHANGES),
+        ("unread", pa.string()),
+    ]
 )
-"""The changes of a row: redactions per kind, its labels, and those of an extended dataset that feedback changed."""
+"""The changes of a row: redactions per kind, its labels, and those of an extended dataset that feedback changed; and
+the request, if it cannot be read."""
 
 ROWS = pa.schema([*ROW_SCHEMA, *CARRIED], metadata=ROW_SCHEMA.metadata)
 """The columns of an evaluation dataset that is built from a table."""
@@ -75,7 +81,9 @@ def finish_batch(batch: pa.RecordBatch, plan: BuildPlan, hook: Hook | None = Non
     checked = _with_notes(checked, [batch.column("notes"), notes], redactor_of(plan, hook))
     maps = None if redactor is None else [redactor.counts(i) for i in range(batch.num_rows)]
     replaced = pa.array(maps or [None] * batch.num_rows, TALLY.field("redacted").type)
-    tallies = [replaced, label_names, pa.nulls(batch.num_rows, CHANGES)]
+    is_unread = rows_of(checked).column("request").is_null()
+    unread = pc.if_else(is_unread, columns["request"].cast(pa.string()), pa.scalar(None, pa.string()))
+    tallies = [replaced, label_names, pa.nulls(batch.num_rows, CHANGES), unread]
     return _finished(checked, [*carried, *tallies])
 
 
@@ -174,6 +182,7 @@ def split_by_validity(finished: pa.RecordBatch, plan: BuildPlan, existing: bool)
     good, bad = filtered(finished, valid), filtered(finished, ~valid)
     rows = _evaluation_rows(bad)
     columns = {**{n: rows.column(n) for n in rows.schema.names}, "time": rows.column("request_time")}
+    columns["request"] = pc.coalesce(columns["request"], _tally(bad, "unread"))
     columns["reason"] = pa.array(["invalid"] * bad.num_rows)
     columns["message"] = pa.array(errors_of(bad), pa.string())
     replaced = Counter[str]()
