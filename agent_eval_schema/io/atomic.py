@@ -272,8 +272,8 @@ class OpenedFiles:
             raise _changed(self._name)
 
     def reading(self, read: Callable[[], Iterator[T]]) -> Iterator[T]:
-        """The batches of the files, or other parts. A log may grow while it is read for the first time: then its rows are those up to
-        some place. Later the rows must be the same."""
+        """The batches (or other parts) of the files. A log may grow while it is read for the first time: then its rows
+        are those up to some place. Later the rows must be the same."""
         is_first, self._is_read = not self._is_read, True
         if is_first:
             self._states = self._now()
