@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 
 from msgspec import Struct
 
-from agent_eval_schema.render.phrases import EXAMPLES_SHOWN, NextCommand
+from agent_eval_schema.render.phrases import EXAMPLES_SHOWN, NextCommand, plural
 from agent_eval_schema.render.rows import ShownRow
 from agent_eval_schema.text.edits import Edit
 
@@ -191,7 +191,7 @@ def edit_words(edits: Sequence[Edit], more: int) -> Iterator[tuple[str, Words]]:
     """The path and the words of each edit; the last one has the number of those that are left out."""
     for i, edit in enumerate(edits, 1):
         words = tuple(Part(part.text, "" if part.side == "both" else part.side) for part in edit.parts)
-        rest = Part(f" … and {more:,} more places", "muted")
+        rest = Part(f" … and {plural(more, 'more place')}", "muted")
         yield edit.path, (*words, rest) if more and i == len(edits) else words
 
 

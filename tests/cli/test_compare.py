@@ -158,6 +158,7 @@ def test_the_smallest_effect_has_a_unit(run: Any) -> None:
     code, _, sign = run(old, new, "--min-effect", "recall=2", "--min-effect", "response_completeness=0.6")
     assert (code, sign) == (0, "⚠")
     assert run(old, new, "--min-effect", "recall=0")[::2] == (1, "✗")
+    assert run(old, new, "--min-effect", "recall=0", "--min-effect", "0.1")[0] == 2
 
 
 def test_a_significance_level_is_that_of_the_verdict(run: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import io
 import json
 import math
 import os
@@ -210,6 +211,25 @@ def test_without_a_place_the_rows_are_only_shown(tmp_path: Path, capsys: pytest.
     assert main(["import", str(path)]) == 0
     assert "2 of 2 rows imported" in capsys.readouterr().out
     assert [file.name for file in tmp_path.iterdir()] == ["d.xlsx"]
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(("typed", "code"), [("3\n2\n", 0), ("3\n", 2)], ids=["an answer", "the end of the input"])
+def test_a_question_is_asked_until_it_has_an_answer(
+    typed: str, code: int, german: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = german.parent / "out.jsonl"
+    monkeypatch.setattr(sys, "stdin", Terminal(typed))
+    monkeypatch.setattr(sys, "stderr", shown := Terminal())
+    assert main(["import", str(german), str(out)]) == code
+    assert "  1  `expected_facts` (Wichtige Punkte[\\n])" in shown.getvalue()
+    assert shown.getvalue().count("Keep which, 1 to 2?\n") == 2
+    assert out.exists() == (code == 0)
+    assert not out.exists() or "expected_response" in rows_of(out)[0]["expectations"]
 
 
 @pytest.mark.process

@@ -181,6 +181,11 @@ WRONG = {
             ("review good.jsonl", "-x"),
         )
     },
+    "validate good.jsonl good.csv --html x.html": ("--html takes one FILE at a time", ""),
+    "review good.jsonl --redact default": ("--redact: expected --bundle: ", "the rows as they are"),
+    "from-traces x.jsonl": ("give a file IN, or --experiment NAME (with --filter and --tracking-uri) in its place", ""),
+    "from-traces x.jsonl y.jsonl --filter a": ("give a file IN, or --experiment NAME ", "in its place"),
+    "compare good.jsonl good.jsonl --scale x=a": ("--scale: expected a scale, such as 0..1 or 0..; got 'a'", "--help`"),
     "--quiet validate good.jsonl": ("--quiet: expected after the command", "see `agent-eval-schema validate --help`"),
     "metrics good.jsonl good.csv": ("unexpected argument 'good.csv'", "see `agent-eval-schema metrics --help`"),
     "metrics good.jsonl --system databrick": ("system: expected one of ", MEANT("databricks")),
@@ -201,6 +206,9 @@ WRONG = {
     "from-inference-table inference_table.jsonl x.jsonl --seed one": (
         "--seed: expected a whole number; got 'one'",
         "--help`",
+    ),
+    "from-inference-table inference_table.jsonl x.jsonl --engine spark --jobs 2": (
+        *("--resume and --jobs are of the embedded engine: ", "Spark shares and repeats work itself"),
     ),
     "from-inference-table inference_table.jsonl x.jsonl --engine sparc": ("--engine: expected one of ", MEANT("spark")),
 }

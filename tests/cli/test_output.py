@@ -11,6 +11,7 @@ import re
 import shlex
 import subprocess
 import sys
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,10 +20,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from agent_eval_schema import cli
+from agent_eval_schema import FormulaWarning, cli
 from agent_eval_schema.cli import argument_parser, main
 from agent_eval_schema.cli.options import Parser
-from agent_eval_schema.cli.output import print_text
+from agent_eval_schema.cli.output import noting_warnings, print_text
+from agent_eval_schema.runtime import extensions
 from tests.cli.test_options import parsers
 from tests.conftest import SAMPLES
 
@@ -287,6 +289,35 @@ def test_an_error_that_nobody_expected_is_one_line(
     told = capsys.readouterr()
     assert "in fail" in told.err
     assert [line for line in lines_of(told.err) if obeys(line)] == []
+
+
+def test_an_error_in_another_package_names_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(_: argparse.Namespace) -> int:
+        raise ValueError("no\nline")
+
+    fail_in_commands(fail, monkeypatch)
+    monkeypatch.setitem(extensions.MODULES, "tests", "help-desk 2.0")
+    assert main(["rules"]) == 2
+    why = "help-desk 2.0 raised an exception: ValueError: no: report it to its authors, or uninstall it"
+    assert capsys.readouterr().err == f"agent-eval-schema: {why}\n"
+
+
+def test_a_warning_of_another_package_stays_a_warning(capsys: pytest.CaptureFixture[str]) -> None:
+    with noting_warnings(argparse.Namespace(quiet=False)):
+        warnings.warn("ours", FormulaWarning, stacklevel=1)
+        with pytest.warns(UserWarning, match="^theirs$"):
+            warnings.showwarning(UserWarning("theirs"), UserWarning, __file__, 1)
+    assert capsys.readouterr().err == "ours\n"
+
+
+def test_the_server_for_editors_is_not_run_on_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "stdin", Terminal())
+    assert main(["server"]) == 2
+    assert "server: expected an editor on stdin, got a terminal: name the command in its" in capsys.readouterr().err
 
 
 def test_of_private_data_an_error_says_nothing(

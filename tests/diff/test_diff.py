@@ -608,6 +608,14 @@ def test_more_places_than_are_shown_are_counted() -> None:
     assert (len(found), more) == (5, 3)
 
 
+@pytest.mark.parametrize(("places", "words"), [("abcdef", " … and 1 more place"), ("abcdefg", " … and 2 more places")])
+def test_a_changed_row_on_a_page_has_the_number_of_more_places(places: str, words: str) -> None:
+    old, new = ([row("1", tags=dict.fromkeys(places, value))] for value in ("old", "new"))
+    shown = re.sub(r"</?span[^>]*>", "", diff_eval_sets(old, new).to_html())
+    assert words in shown
+    assert f"{words}s" not in shown
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-5, 5) | st.text("ab ", max_size=6),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from("abc"), inner, max_size=3),

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
@@ -471,6 +472,21 @@ def test_previews_are_never_content() -> None:
     for spans in ([], [span()]):
         assert not {"request", "response"} & row(trace(*spans, **info)).keys()
     assert codes(trace(**info)) == ["AE604"]
+
+
+@pytest.mark.parametrize("kind", [pd.Series, np.array])
+def test_a_column_of_traces_is_read_as_a_list_of_them(kind: Callable[[Any], Any]) -> None:
+    traces = [json.dumps(trace(span())), json.dumps(trace(span(), trace_id="tr-2"))]
+    assert eval_set_from_traces(kind(traces)).equals(eval_set_from_traces(traces))
+
+
+def test_options_of_a_build_from_a_table_of_spark_name_its_function() -> None:
+    frame = type("DataFrame", (), {"__module__": "pyspark.sql.dataframe"})()
+    words = (
+        "traces: `extend`, `dedupe` and tables of labels of a Spark DataFrame are options of `eval_set_from_inference_"
+    )
+    with pytest.raises(EvalSetError, match=f"^{words}"):
+        eval_set_from_traces(frame, dedupe="id")
 
 
 def test_no_traces_at_all(tmp_path: Path) -> None:
