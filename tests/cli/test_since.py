@@ -156,3 +156,11 @@ def test_advice_on_an_earlier_version_names_no_copy(repository: Path, capsys: py
     error = capsys.readouterr().err
     assert "HEAD:evals/large.jsonl: expected the data, got a pointer of Git LFS" in error
     assert "git -C . lfs pull" in " ".join(error.split())
+
+
+def test_without_git_there_is_no_commit(
+    repository: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PATH", str(repository))
+    assert main(["diff", "--since", "HEAD"]) == 2
+    assert capsys.readouterr().err == "agent-eval-schema: --since: git is not installed\n"

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import repeat
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
+from agent_eval_schema import validate_eval_set
 from agent_eval_schema.conformance.checks import METRIC_CHECKS, RULE_CHECKS
 from agent_eval_schema.extend import MetricInfo, RowMetric, RowRule, Rule, Severity
 from agent_eval_schema.runtime import extensions
@@ -87,3 +89,31 @@ def test_a_metric_that_breaks_a_promise_fails(check: str, monkeypatch: pytest.Mo
     install("metrics", "brevity", BAD_METRICS[check], monkeypatch)
     with pytest.raises(AssertionError, match=r".+"):
         METRIC_CHECKS[check](BAD_METRICS[check])
+
+
+@pytest.mark.parametrize(
+    ("check", "code", "message"),
+    [
+        (
+            lambda _: repeat(("response.a", "no")),
+            "AE013",
+            "help-desk 2.0 raised an exception: ValueError: more than 1,000",
+        ),
+        (lambda row: [("response.a", f"no {row['response']}\x1b")], "HD001", "no Yes\\x1b"),
+    ],
+    ids=["endless", "one issue"],
+)
+def test_what_a_rule_finds_is_shown_within_limits(
+    check: Any, code: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install("rules", "HD001", RowRule(RULE, ("response",), check), monkeypatch)
+    (issue,) = validate_eval_set([{"request": "Hi?", "response": "Yes"}]).iter_issues()
+    assert issue.code == code
+    assert message in issue.message
+
+
+def test_without_values_a_rule_of_a_package_has_its_summary_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    quoting = RowRule(RULE, ("response",), lambda row: [(f"response.{row['response']}", row["response"])])
+    install("rules", "HD001", quoting, monkeypatch)
+    (issue,) = validate_eval_set([{"request": "Hi?", "response": "secret"}], show_values=False).iter_issues()
+    assert (issue.path, issue.message) == ("response", "The answer is in capitals.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import subprocess
@@ -9,17 +10,19 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
-from io import StringIO
+from io import BytesIO, StringIO, TextIOWrapper
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from agent_eval_schema import EvalSetError, validate_eval_set, write_eval_set
 from agent_eval_schema.cli import main
 from agent_eval_schema.errors import HardLinkWarning
 from agent_eval_schema.formats.opening import open_source
+from agent_eval_schema.io import atomic
 from agent_eval_schema.io import source as source_
-from agent_eval_schema.io.atomic import FileState, replacing
+from agent_eval_schema.io.atomic import FileState, as_new_folder, replacing, require_place
 from tests.conftest import SAMPLES, as_csv, as_json, as_jsonl, as_parquet
 
 ROWS = [{"request": "Hi", "response": "a", "expected_facts": "one"}, {"request": " ", "response": "b"}]
@@ -267,6 +270,68 @@ def test_what_a_killed_run_left_is_removed_by_the_next_one_and_nothing_else(tmp_
     write_eval_set(ROWS, out)
     assert not left()
     assert [path.read_text() for path in users] == ["of the user"] * 3
+
+
+@pytest.mark.skipif(os.name != "posix", reason="an open file cannot be renamed")
+def test_a_folder_that_a_killed_run_has_not_marked_is_removed_if_it_is_empty(tmp_path: Path) -> None:
+    empty, filled = (tmp_path / f".a.jsonl.agent-eval-schema-{atomic._MACHINE}-{end}" for end in ("01", "02"))
+    for folder in (empty, filled):
+        folder.mkdir()
+    (filled / "own.txt").write_text("of the user")
+    write_eval_set(ROWS, tmp_path / "a.jsonl")
+    assert (empty.exists(), filled.exists()) == (False, True)
+
+
+def test_a_folder_that_another_run_has_written_meanwhile_is_kept(tmp_path: Path) -> None:
+    place = tmp_path / "set"
+
+    def write() -> None:
+        with as_new_folder(str(place)) as new:
+            os.mkdir(new)
+            place.mkdir()
+            (place / "own.txt").write_text("of the other run")
+
+    with pytest.raises(EvalSetError, match=r"set: cannot be written: another run has written it in the meantime$"):
+        write()
+    assert [file.name for file in tmp_path.rglob("*")] == ["set", "own.txt"]
+
+
+class Full(BytesIO):
+    def write(self, _: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+@pytest.mark.parametrize(
+    ("stdout", "why"),
+    [
+        (StringIO(), "-: cannot be written: there is no stdout for bytes"),
+        (TextIOWrapper(Full()), "<stdout>: cannot be written: No space left on device"),
+    ],
+    ids=["a notebook", "a full disk"],
+)
+def test_rows_that_stdout_does_not_take_are_an_error(
+    stdout: StringIO, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdout", stdout)
+    with pytest.raises(EvalSetError, match=f"^{why}$"), replacing("-") as temporary:
+        Path(temporary).write_bytes(b"{}")
+
+
+def test_a_type_that_a_file_at_a_url_does_not_have_is_named_with_its_column() -> None:
+    pytest.importorskip("fsspec")
+    table = pa.table({"request": ["Hi"], "own": pa.array([None], pa.month_day_nano_interval())})
+    with pytest.raises(
+        EvalSetError, match=r"^memory://m/x\.parquet: cannot be written: the column 'own' of type month"
+    ):
+        write_eval_set(table, "memory://m/x.parquet")
+
+
+def test_a_folder_without_permission_is_reported_before_the_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    with pytest.raises(EvalSetError, match=rf"a\.jsonl: cannot be written: the folder is read-only: {tmp_path}$"):
+        require_place(str(tmp_path / "a.jsonl"))
 
 
 @pytest.mark.skipif(os.name != "posix", reason="an open file cannot be renamed")

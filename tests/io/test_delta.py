@@ -198,6 +198,20 @@ def test_a_missing_data_file_is_told_at_once(tmp_path: Path) -> None:
         next(delta_batches(open_table(name)))
 
 
+def test_of_a_table_whose_last_version_cannot_be_read_the_one_before_is_named(tmp_path: Path) -> None:
+    name = str(tmp_path / "t")
+    for start in (0, 3):
+        write_deltalake(name, payloads(start, 3), mode="append")
+    (gone,) = {*DeltaTable(name).file_uris()} - {*DeltaTable(name, version=0).file_uris()}
+    os.unlink(gone)
+    assert could_not_read(name).endswith(f"restore it, or read the last version without it: {name}@v0")
+    (log := tmp_path / "t" / "_delta_log" / f"{1:020}.json").write_text("")
+    assert could_not_read(name).startswith(
+        f"{name}: cannot be read as a Delta table: the log has an empty file: {log}: "
+    )
+    assert validate_eval_set(f"{name}@v0").row_count == 3
+
+
 def test_a_missing_deletion_vector(tmp_path: Path) -> None:
     name = make_delta(tmp_path / "t", [DataFile(payloads(0, 3), [1])])
     for path in (tmp_path / "t").glob("*.bin"):

@@ -1,6 +1,7 @@
 """Excel files that are small and unpack to much."""
 
 import datetime as dt
+import sys
 import tracemalloc
 from pathlib import Path
 from typing import Any
@@ -153,6 +154,13 @@ def test_two_cells_at_one_place_are_refused(tmp_path: Path) -> None:
     path = sheet(tmp_path / "t.xlsx", ["request", "response"], ["q", "a"])
     rewritten(path, lambda _, xml: xml.replace(b'r="B2"', b'r="A2"'))
     with pytest.raises(EvalSetError, match=r"t\.xlsx: cannot be read as Excel: .*line 2 of 'Sheet' has two cells of "):
+        validate_eval_set(path)
+
+
+def test_without_openpyxl_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = sheet(tmp_path / "t.xlsx", ["request", "response"], ["q", "a"])
+    monkeypatch.setitem(sys.modules, "openpyxl", None)
+    with pytest.raises(EvalSetError, match=r"agent-eval-schema\[excel\]"):
         validate_eval_set(path)
 
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 import time
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
 from agent_eval_schema import EvalSetError
-from agent_eval_schema.io.locks import sole_writer
+from agent_eval_schema.io import locks
+from agent_eval_schema.io.locks import lock_file, open_locked, sole_writer
 
 
 def test_the_second_owner_is_told_and_nothing_stays(tmp_path: Path) -> None:
@@ -81,3 +84,38 @@ def test_a_lock_that_a_killed_run_left_is_taken_over(tmp_path: Path) -> None:
     with sole_writer([str(tmp_path / "a.jsonl")]):
         assert f"process {os.getpid()} on " in (tmp_path / ".a.jsonl.lock").read_text()
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.skipif(os.name != "posix", reason="locks of POSIX")
+@pytest.mark.parametrize(
+    ("error", "is_locked"), [(errno.ENOLCK, False), (errno.EIO, None)], ids=["no locks", "a fault"]
+)
+def test_without_locks_a_file_is_written_and_a_fault_is_an_error(
+    error: int, is_locked: bool | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import fcntl
+
+    def flock(*_: int) -> None:
+        raise OSError(error, os.strerror(error))
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    with (
+        open(tmp_path / "a", "wb") as file,
+        nullcontext() if is_locked is False else pytest.raises(OSError, match="Input/output"),
+    ):
+        assert lock_file(file.fileno()) == is_locked
+
+
+def test_a_file_that_is_removed_before_it_is_locked_is_opened_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lock(handle: int) -> bool:
+        if not removed:
+            removed.append((tmp_path / "a").unlink())
+        return lock_file(handle)
+
+    removed: list[None] = []
+    monkeypatch.setattr(locks, "lock_file", lock)
+    with open_locked(str(tmp_path / "a")) as file:
+        assert os.path.samestat(os.fstat(file.fileno()), os.stat(tmp_path / "a"))
+    assert len(removed) == 1

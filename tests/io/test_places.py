@@ -286,15 +286,17 @@ def test_an_app_whose_files_unpack_to_too_much_is_refused(tmp_path: Path, monkey
         validate_eval_set(tmp_path / "app.zip")
 
 
+@pytest.mark.parametrize("is_inside", [False, True], ids=["a column", "a field"])
 @pytest.mark.parametrize("encoded", [True, False])
 def test_a_text_that_a_file_of_parquet_has_once_is_not_in_memory_for_each_row(
-    encoded: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    encoded: bool, is_inside: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """256 rows are decoded at once, and a file of 1 KB would be 256 times its longest text."""
     monkeypatch.setattr(streams, "MOST_UNPACKED", 8 << 20)
     text, path = "x" * (2 << 20), str(tmp_path / "rows.parquet")
     texts = pa.array([text, "Hi"]).take([0] * 40) if not encoded else pa.array([text] * 40).dictionary_encode()
-    table = pa.table({"request": texts, "response": ["a"] * 40})
+    requests = pa.StructArray.from_arrays([texts], ["query"]) if is_inside else texts
+    table = pa.table({"request": requests, "response": ["a"] * 40})
     pq.write_table(table, path, dictionary_pagesize_limit=1 << 30, store_schema=False)
     assert os.path.getsize(path) < 400_000
     sizes = [batch.num_rows for batch in parquet_batches(path)]

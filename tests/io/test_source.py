@@ -43,3 +43,8 @@ def test_a_head_is_read_once_and_is_part_of_the_next_reading() -> None:
     assert opened == [0]
     assert [batch.column(0)[0].as_py() for batch in batches()] == [0, 1, 2]
     assert opened == [0, 1]
+
+
+def test_a_source_is_shown_by_its_name_or_its_kind() -> None:
+    assert repr(open_source([{"request": "Hi"}])) == "<Source: list>"
+    assert repr(open_source("sample_data/good.jsonl")) == "<Source: sample_data/good.jsonl>"

@@ -8,12 +8,13 @@ import os
 import re
 import sys
 import threading
+from contextlib import nullcontext
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
-from agent_eval_schema import EvalSetError, profile_eval_set
+from agent_eval_schema import EvalSetError, profile_eval_set, validate_eval_set
 from agent_eval_schema.io.texts import read_bytes
 
 TEXT = b"How many days of leave do I have?\n12 days.\n"
@@ -49,6 +50,18 @@ def test_a_text_is_read_from_a_pipe(tmp_path: Path) -> None:
     writer = threading.Thread(target=pipe.write_bytes, args=(TEXT,))
     writer.start()
     assert read_bytes(str(pipe)) == TEXT
+    writer.join()
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes are of POSIX")
+@pytest.mark.parametrize("text", [b'{"request": "Hi", "response": "Hello"}', b""], ids=["rows", "nothing"])
+def test_rows_are_read_from_a_pipe(text: bytes, tmp_path: Path) -> None:
+    os.mkfifo(pipe := tmp_path / "pipe")
+    writer = threading.Thread(target=pipe.write_bytes, args=(text,))
+    writer.start()
+    why = "pipe: expected JSON Lines, JSON, CSV or Parquet; got no data through the pipe$"
+    with nullcontext() if text else pytest.raises(EvalSetError, match=why):
+        assert validate_eval_set(pipe).row_count == 1
     writer.join()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from msgspec.structs import replace
 
@@ -11,7 +12,7 @@ from agent_eval_schema import normalize_eval_set, validate_eval_set
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.validation.checked_batch import VERDICT, rows_of, verdict
-from agent_eval_schema.validation.fill_from_traces import LEFT_TO_TRACES
+from agent_eval_schema.validation.fill_from_traces import LEFT_TO_TRACES, trace_texts
 from agent_eval_schema.validation.kernel import check_batch
 from agent_eval_schema.validation.plan import make_plan
 from tests.conftest import DATA
@@ -79,3 +80,7 @@ def test_of_two_kinds_of_ground_truth_in_a_trace_the_preferred_one_is_kept(prefe
     own = [{"request": "Hi", "response": "a", "expected_response": "own", "trace": trace}]
     (row,) = validate_eval_set(own, columns={preferred: "preferred"}).iter_rows()
     assert (row["expected_response"], row["expected_facts"]) == ("own", None)
+
+
+def test_a_batch_without_the_column_has_no_traces() -> None:
+    assert trace_texts(pa.RecordBatch.from_pydict({"request": ["a", "b"]})) == [None, None]

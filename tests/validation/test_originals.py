@@ -85,6 +85,14 @@ def test_text_that_is_not_json_is_the_same_beside_text_and_beside_objects() -> N
     assert alone["inputs"] == beside["inputs"] == "{not JSON"
 
 
+def test_the_text_null_in_a_file_of_text_is_no_original(tmp_path: Path) -> None:
+    (path := tmp_path / "rows.csv").write_text(
+        "request,response,inputs,outputs,expectations\nHi,Hello,null,null,null\n"
+    )
+    (found,) = validate_eval_set(path, format="databricks").iter_rows()
+    assert [found[name] for name in ORIGINALS] == [None] * 3
+
+
 def test_unknown_keys_of_documents_and_calls_stay_with_them(tmp_path: Path) -> None:
     row = {
         "request": "Hi",

@@ -64,6 +64,14 @@ def test_cells_that_no_json_holds() -> None:
     assert kept(pd.DataFrame(rows, dtype="object")) == expected
 
 
+def test_a_cell_that_raises_when_it_is_shown_has_its_type() -> None:
+    class Raising:
+        def __repr__(self) -> str:
+            raise RuntimeError
+
+    assert kept([{**GOOD, "tags": Raising()}]) == [{"tags": "a Raising"}]
+
+
 def test_text_that_is_not_utf8() -> None:
     bad = pa.array([b"ok", b"a\xff"]).view(pa.string())
     assert kept(pa.table({"request": ["a", "b"], "response": bad})) == [None, {"response": "a\\xff"}]
