@@ -15,6 +15,7 @@ from agent_eval_schema import validate_eval_set
 from agent_eval_schema.cells.notes import notes_on
 from agent_eval_schema.fix.fix import fix_source
 from agent_eval_schema.formats.opening import open_source
+from agent_eval_schema.io import json as json_
 from agent_eval_schema.io.jsonl import cell_batches
 from agent_eval_schema.io.streams import too_large
 
@@ -67,6 +68,18 @@ def test_a_column_is_renamed_in_valid_rows_only(text: str, fixed: str, tmp_path:
     (path := tmp_path / "rows.jsonl").write_text(f"{NAMED}\n{text}\n")
     fix_source(open_source(str(path))).write(out := str(tmp_path / "fixed.jsonl"))
     assert Path(out).read_text() == f"{FIXED}\n{fixed}\n"
+
+
+def test_the_rest_of_an_array_that_cannot_be_read_is_one_invalid_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(json_, "CHUNK", 16)
+    (path := tmp_path / "rows.json").write_text(f"[{GOOD} {NAMED}, {GOOD}]")
+    report = validate_eval_set(path)
+    assert report.valid_mask.tolist() == [True, False]
+    assert report.issues["message"].tolist() == ["element 2: expected a comma or the end of the array"]
+    report.write_invalid(tmp_path / "invalid.jsonl")
+    assert json.loads((tmp_path / "invalid.jsonl").read_text())["__line__"] == f"{NAMED}, {GOOD}]"
 
 
 def test_a_row_may_have_many_keys_and_each_row_others(tmp_path: Path) -> None:
