@@ -151,6 +151,16 @@ def test_normalized_and_invalid_rows_are_written(
     assert not [p for p in tmp_path.iterdir() if p.name.startswith(".")]
 
 
+def test_a_run_that_could_be_resumed_leaves_only_its_rows(
+    capsys: pytest.CaptureFixture[str], samples: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "rows.jsonl"
+    code, _, _ = run(capsys, "validate", samples / "good.jsonl", "--write-normalized", out, "--resume")
+    assert code == 0
+    assert [p.name for p in tmp_path.iterdir()] == ["rows.jsonl"]
+    assert len(out.read_text().splitlines()) == 12
+
+
 def test_normalized_rows_that_lack_something_are_told(
     capsys: pytest.CaptureFixture[str], samples: Path, tmp_path: Path
 ) -> None:

@@ -199,6 +199,19 @@ def test_a_row_of_the_page_has_its_question_and_both_answers() -> None:
     assert new.compare(old).to_markdown().count("Here") == 0
 
 
+def test_a_metric_with_too_few_rows_is_named_beside_those_that_are_tested() -> None:
+    own = [CustomMetric(name, lambda row, name=name: row[name]) for name in ("all", "few")]  # type: ignore[misc]
+    old, new = (
+        EvalTask(
+            [{"prompt": f"q{i}", "all": i % 2 * a, "few": a if i < 3 else None} for i in range(16)], own
+        ).evaluate()
+        for a in (0.0, 1.0)
+    )
+    text = old.compare(new).to_text(width=200)
+    assert "few: cannot be tested: 3 independent units." in text
+    assert "all: cannot be tested" not in text
+
+
 def test_one_session_cannot_be_tested() -> None:
     found = compared([False] * 9, [True] * 9, sessions=["a"] * 9)
     assert (

@@ -38,6 +38,7 @@ from agent_eval_schema.io import source as source_
 from agent_eval_schema.io.source import Source
 from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.text.spelling import meant
+from agent_eval_schema.validation.plan import make_plan
 from agent_eval_schema.validation.report import Report
 from agent_eval_schema.validation.validate import check_source
 from tests.conftest import KINDS, SAMPLES, as_jsonl, as_parquet
@@ -432,6 +433,15 @@ def test_a_misspelled_response_says_that_outputs_are_provided() -> None:
     report = repaired_report([{"request": "Hi", "Response": "Hello"}, {"request": "Ho", "Response": None}])
     assert (report.outputs, report.invalid_count) == ("provided", 1)
     assert "AE223" in report.counts
+
+
+def test_a_misspelled_column_of_rows_on_a_cluster_is_renamed_by_the_user() -> None:
+    source = open_source([{**ROW, "expected_respones": "x"}])
+    words = (
+        r"^fix: rename the column `expected_respones` of the Spark DataFrame first \(`expected_response`\), or drop it$"
+    )
+    with pytest.raises(EvalSetError, match=words):
+        fixing.fixes_of_batches(source, make_plan(source))
 
 
 def test_a_column_whose_name_would_change_the_format_is_not_renamed() -> None:

@@ -15,7 +15,7 @@ import pytest
 from agent_eval_schema import EvalSetError, convert_eval_set, import_eval_set, validate_eval_set
 from agent_eval_schema.cli import main
 from agent_eval_schema.formats.opening import open_source
-from agent_eval_schema.io.excel_editor import comment_workbook
+from agent_eval_schema.io.excel_editor import comment_workbook, edit_workbook
 from agent_eval_schema.io.sheets import SheetPlace
 from agent_eval_schema.review.dataset import Reviewed
 from agent_eval_schema.review.write import Reviewing, out_path
@@ -227,6 +227,14 @@ def test_what_cannot_be_replaced_is_an_error(
     assert (status == 2) == bool(got)
     assert re.search(got, error.replace("\n", " "))
     assert (path.read_bytes() == before) == bool(got)
+
+
+def test_numbers_and_flags_are_written_as_such(tmp_path: Path) -> None:
+    path = book(tmp_path / "t.xlsx", Sheet=[["a", "b", "c"], ["x", "y", "z"]])
+    edit_workbook(open_sheet(path), str(tmp_path / "out.xlsx"), {}, iter([{"a": 4.5, "b": True, "c": 2**53 - 1}]))
+    cells = cells_of(tmp_path / "out.xlsx")
+    assert [cells[place] for place in ("A2", "B2", "C2")] == [4.5, True, 2**53 - 1]
+    assert type(cells["B2"]) is bool
 
 
 def test_a_formula_is_not_replaced(tmp_path: Path) -> None:

@@ -220,6 +220,7 @@ def test_a_record_without_question_costs_only_itself() -> None:
         {"choices": [{"message": {"content": [{"type": "text", "text": ANSWER}]}}]},
         {"choices": [{"text": ANSWER}]},
         {"messages": [{"role": "assistant", "content": ANSWER}]},
+        {"messages": [{"type": "human", "content": "Hi"}, {"type": "ai", "content": ANSWER}]},
         {"messages": [USER, {"role": "assistant", "content": ANSWER}, {"role": "tool", "content": "x"}]},
         {"messages": [{"role": "assistant", "content": ANSWER}, {"role": "assistant", "content": ""}]},
         {"output": [{"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": ANSWER}]}]},
