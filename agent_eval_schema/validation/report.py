@@ -521,8 +521,9 @@ class Report(Savable):  # numpydoc ignore=PR01
         Returns
         -------
         int
-            The number of invalid rows. Each has its original cells and a column `_issues`, a list of objects; in Excel
-            each issue is a comment of its cell. Of a workbook a copy is written, with all rows and sheets.
+            The number of invalid rows. Each has its original cells, without those that cannot be read (bytes, a lone
+            surrogate), and a column `_issues`, a list of objects, which names them too; in Excel each issue is a
+            comment of its cell. Of a workbook a copy is written, with all rows and sheets.
 
         Raises
         ------
