@@ -354,8 +354,8 @@ def steps_of(path: str) -> tuple[str | int, ...]:
 
 
 def column_of(path: str) -> str:
-    """The column that a path begins with."""
-    return str(steps_of(path)[0])
+    """The column that a path begins with; a path of brackets and dots alone is the name of a column."""
+    return str(next(iter(steps_of(path)), path))
 
 
 def texts_in(value: Any, path: str) -> Iterator[tuple[str, str]]:

@@ -271,22 +271,22 @@ def _trace(
         "tags": tags,
     }
     written = [_span_id(i, span.identity or "") for i, span in enumerate(spans)]
-    ids: dict[str | None, str] = {}
+    ids: dict[str, str] = {}
     for span, short in zip(spans, written, strict=True):
-        ids.setdefault(span.identity, short)  # of spans with one id, the first is the parent
+        if span.identity:
+            ids.setdefault(span.identity, short)  # of spans with one id, the first is the parent
     if assessments:
         # MLflow's name of a span is its ID in hexadecimal digits; assessments name it so, or as it was written before.
         names: dict[str, str] = {}
         for name, short in ids.items():
-            if name:
-                new = base64.b64decode(short).hex()
-                names.setdefault(name, new)
-                with suppress(ValueError):
-                    names.setdefault(base64.b64decode(name, validate=True).hex(), new)
+            new = base64.b64decode(short).hex()
+            names.setdefault(name, new)
+            with suppress(ValueError):
+                names.setdefault(base64.b64decode(name, validate=True).hex(), new)
         if readable := readable_assessments(assessments, trace_id, moment, names):
             info["assessments"] = readable
     root = written[[span.parent for span in spans].index(None)]
-    above = {w: ids.get(span.parent) for span, w in zip(spans, written, strict=True)}
+    above = {w: ids.get(span.parent or "") for span, w in zip(spans, written, strict=True)}
     is_flat = list(above.values()) == [None, *[root] * (len(spans) - 1)]  # as all that are made of rows
     above = above if is_flat else grounded(above, root)
     written_id = b2a_base64(number, newline=False).decode()

@@ -177,3 +177,9 @@ def test_a_sure_claim_wins_over_a_likely_one_and_more_columns_over_fewer() -> No
 def test_chats_with_keys_of_the_library_of_openai_are_of_openai(key: str) -> None:
     chat = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]
     assert validate_eval_set([{"messages": chat, key: "x"}]).format == "openai"
+
+
+@pytest.mark.parametrize("name", ["[", "[]", ".", "[.]"])
+def test_a_column_whose_name_is_no_path_may_be_a_likely_question(name: str) -> None:
+    report = validate_eval_set([{name: "What is it?"}, {name: "What is that?"}])
+    assert (report.format, report.counts) == (UNKNOWN.name, {"AE113": 2})

@@ -37,6 +37,15 @@ def test_spans_without_a_root_are_below_one() -> None:
     assert parents == {"root": None, "a1": "root", "a2": "a1", "a3": "root"}
 
 
+@pytest.mark.parametrize(
+    "spans", [[{}], [{"parent_id": ""}], [{"parent_id": "x"}], [{"parent_id": ""}, {"span_id": "a"}]]
+)
+def test_spans_without_ids_are_the_root_or_below_it(spans: list[dict[str, Any]]) -> None:
+    first, *others = again(*spans)["data"]["spans"]
+    assert first["parent_span_id"] is None
+    assert {s["parent_span_id"] for s in others} <= {first["span_id"]}
+
+
 def test_documents_of_a_retriever_are_as_mlflow_reads_them() -> None:
     document = {"page_content": "16 weeks", "metadata": {"doc_uri": "a.md"}}
     plain = [{"page_content": text, "metadata": {"doc_uri": None}} for text in ("16 weeks", "a month")]
