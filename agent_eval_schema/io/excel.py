@@ -124,7 +124,7 @@ def _filled(path: str) -> dict[str, Sheet]:
         why = f"{type(error).__name__}: {first_line(error)}"
         raise EvalSetError(f"{path}: cannot be read as Excel: {why}: {_SAVE_AGAIN}") from error
     if not sheets:
-        raise EvalSetError(f"{path}: expected a sheet with rows, got only charts: copy the rows into a sheet")
+        raise EvalSetError(f"{path}: expected a sheet with rows, got charts at most: add a sheet, or {_SAVE_AGAIN}")
     return {title: sheet for title, sheet in sheets.items() if sheet.lines} or sheets
 
 

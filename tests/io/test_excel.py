@@ -170,7 +170,7 @@ def test_a_workbook_of_charts_has_no_rows(tmp_path: Path) -> None:
     book.remove(book.active)
     book.save(path := tmp_path / "t.xlsx")
     with pytest.raises(
-        EvalSetError, match=r"t\.xlsx: expected a sheet with rows, got only charts: copy the rows into a "
+        EvalSetError, match=r"t\.xlsx: expected a sheet with rows, got charts at most: add a sheet, or open"
     ):
         validate_eval_set(path)
 
