@@ -41,5 +41,5 @@ def test_the_spans_of_a_row_are_those_of_its_trace_or_without_one_of_its_columns
 ) -> None:
     report = validate_eval_set([row])
     assert report.ok
-    (mask,) = run_of(report).builder.masks
+    (mask,) = run_of(report).builder.masks.tolist()
     assert {field for field in ("retriever_span", "tool_span") if mask & BIT[field]} == fields
