@@ -33,6 +33,8 @@ from agent_eval_schema.formats.shapes import (
 
 _OF_DOCUMENT = ("schemaVersion", "default_evaluators", "default_allowed_tools", "metadata")
 _OF_TURN = ("evaluators", "evaluators_mode", "allowed_tools", "citations", "scores", "diagnostics", "status")
+_OF_VERSION_2 = ("ToolCallSelection", "ToolCallExecution")
+"""The evaluators that need schema 2.0."""
 _OF_THREAD = ("description", "conversation_id", "summary")
 
 
@@ -47,8 +49,8 @@ def _document(sessions: list[dict[str, Any]]) -> dict[str, Any]:
         session["turns"][0] if len(session["turns"]) == 1 and session.keys() == {"turns"} else session
         for session in with_own_names(sessions, "name")
     ]
-    evaluators = [turn.get("evaluators") or {} for session in sessions for turn in session["turns"]]
-    needs_2 = any("ToolCallSelection" in found or "ToolCallExecution" in found for found in evaluators)
+    evaluators = [turn.get("evaluators") for session in sessions for turn in session["turns"]]
+    needs_2 = any(isinstance(found, dict) and not found.keys().isdisjoint(_OF_VERSION_2) for found in evaluators)
     version = str(shared.pop("schemaVersion", "1.6.0"))
     return {"schemaVersion": "2.0.0" if needs_2 and version.startswith("1.") else version, **shared, "items": items}
 
