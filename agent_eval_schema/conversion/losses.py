@@ -336,11 +336,11 @@ class UnreadValues:
             self._probe(source_rows, unaltered, untested)
             suspects = []
             for place, suspect in found:
-                columns, is_kept = self._depending[place]
+                columns, is_whole = self._depending[place]
                 value, came = suspect.value, suspect.came
                 # read alike in all parts: nowhere, only as a part of an original, or all in a column of their own
                 alike = not columns or (came is ABSENT and columns <= ORIGINALS)
-                alike |= is_kept and not isinstance(came, type(value))
+                alike |= is_whole and not isinstance(came, type(value))
                 if alike or not isinstance(value, dict | list) or not value or len(suspect.path) >= DEEPEST:
                     yield suspect, columns
                 else:
@@ -351,7 +351,7 @@ class UnreadValues:
         self, source_rows: Sequence[SourceRow], unaltered: dict[int, CanonicalRow], suspects: Mapping[Place, Suspect]
     ) -> None:
         """Read a copy of the source row of each suspect in which its value is altered, and remember which canonical
-        columns then differ from those of the `unaltered` row, and whether one of them holds every part of the value."""
+        columns then differ from those of the `unaltered` row, and whether the value is a part of one of these cells."""
         left = iter(suspects.items())
         while part := list(islice(left, BATCH_SIZE)):
             new = sorted({s.row for _, s in part} - unaltered.keys())
@@ -362,12 +362,10 @@ class UnreadValues:
             for (place, suspect), row in zip(part, rows[len(new) :], strict=True):
                 before = unaltered[suspect.row]
                 columns = frozenset(name for name in COLUMNS if before[name] != row[name])
-                kept = [structured(before[name]) for name in columns - ORIGINALS]
+                cells = [structured(before[name]) for name in columns - ORIGINALS]
                 around = _values_on(source_rows[suspect.row], suspect.path)
-                self._depending[place] = (
-                    columns,
-                    any(value in kept for value in around if isinstance(value, dict | list)),
-                )
+                is_whole = any(value in cells for value in around if isinstance(value, dict | list))
+                self._depending[place] = columns, is_whole
 
 
 Place: TypeAlias = "tuple[bytes, Path]"

@@ -135,15 +135,15 @@ def _mend(text: str | bytes | memoryview) -> Trace | list[Finding]:
     if not isinstance(value, dict):
         return [Finding(rules.NOT_A_TRACE, f"{_EXPECTED}, got {describe(value)}")]
     _mend_parts(value, notes)
-    mended = jsontext.encode(value)
+    corrected = jsontext.encode(value)
     try:
-        trace = trace_in(_document(mended))
+        trace = trace_in(_document(corrected))
     except msgspec.MsgspecError as error:  # a part without a correction
         why = visible(error_text(error))
         return [Finding(rules.NOT_A_TRACE, f"expected a trace, got one that cannot be read: {why}")]
     if isinstance(trace, Trace):
         if may_be_completed(trace.spans):
-            complete(trace, mended)
+            complete(trace, corrected)
         trace.notes[:0] = notes
     return trace
 

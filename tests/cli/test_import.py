@@ -183,8 +183,8 @@ def test_the_first_rows_are_shown_in_their_own_letters() -> None:
 @pytest.mark.parametrize("form", [pd.DataFrame, lambda table: pd.DataFrame(table).to_dict("records")])
 def test_a_number_is_a_text_without_the_point_that_pandas_adds(answers: Any, texts: Any, form: Any) -> None:
     table = form({"Question": ["a", "b"], "A": answers})
-    made = import_eval_set(table, "databricks", columns={"Question": "request", "A": "expected_response"})
-    assert made.conversion.data["expected_response"].tolist() == texts
+    imported = import_eval_set(table, "databricks", columns={"Question": "request", "A": "expected_response"})
+    assert imported.conversion.data["expected_response"].tolist() == texts
 
 
 def test_a_table_without_a_question_is_an_error() -> None:

@@ -455,9 +455,9 @@ def test_turns_of_two_conversations_with_equal_numbers_do_not_mix() -> None:
     for row in conversations[1]:
         row["request"]["messages"].insert(0, {"role": "user", "content": "Hello"})
         row["request_id"] = row["request_id"].replace("#", "#0")
-    made = convert_eval_set([*conversations[0], *conversations[1]], format="databricks", to="ces-evaluation")
-    assert [len(e["golden"]["turns"]) for e in made.data] == [2, 2]
-    first = [e["golden"]["turns"][0]["steps"][0]["userInput"] for e in made.data]
+    converted = convert_eval_set([*conversations[0], *conversations[1]], format="databricks", to="ces-evaluation")
+    assert [len(e["golden"]["turns"]) for e in converted.data] == [2, 2]
+    first = [e["golden"]["turns"][0]["steps"][0]["userInput"] for e in converted.data]
     assert [inputs == {"text": "Hello"} for inputs in first] == [False, True]
 
 
@@ -472,16 +472,16 @@ def test_a_call_that_was_taken_out_of_the_trajectory_is_not_written() -> None:
     changed = golden_rows()
     expectations = [{"toolCall": {"tool": "gone", "args": {}}, "note": "x"}]
     changed[1]["custom_expected"] = {"expectations": expectations}
-    made = convert_eval_set(changed, format="databricks", to="ces-evaluation")
-    assert "gone" not in json.dumps(made.data)
+    converted = convert_eval_set(changed, format="databricks", to="ces-evaluation")
+    assert "gone" not in json.dumps(converted.data)
 
 
 def test_a_row_with_a_system_message_alone_is_a_turn_of_its_expectations() -> None:
     row = {"request": {"messages": [{"role": "system", "content": "Be kind."}]}, "expected_response": "Hello"}
-    made = convert_eval_set([row], "ces-evaluation", on_invalid="keep")
-    ((turn,),) = [evaluation["golden"]["turns"] for evaluation in made.data]
+    converted = convert_eval_set([row], "ces-evaluation", on_invalid="keep")
+    ((turn,),) = [evaluation["golden"]["turns"] for evaluation in converted.data]
     assert turn["steps"] == [{"expectation": {"agentResponse": {"chunks": [{"text": "Hello"}]}}}]
-    assert losses(made) == [("AE811", "request")]
+    assert losses(converted) == [("AE811", "request")]
 
 
 def test_the_last_turns_alone_hold_their_history() -> None:

@@ -374,15 +374,15 @@ def test_a_row_with_history_becomes_a_case_with_earlier_turns() -> None:
 def test_guidelines_that_all_turns_share_are_rubrics_of_the_case(tones: Any, of_case: Any, of_turns: Any) -> None:
     guidelines = [{"tone": [tone]} if tone else None for tone in tones]
     rows = [{**row, "guidelines": given} for row, given in zip(ADK_ROWS, guidelines, strict=True)]
-    made = convert_eval_set(rows, "adk")
-    (case,) = made.data["eval_cases"]
+    converted = convert_eval_set(rows, "adk")
+    (case,) = converted.data["eval_cases"]
 
     def texts(owner: Row) -> list[str] | None:
         found = owner.get("rubrics")
         return found and [rubric["rubric_content"]["text_property"] for rubric in found]
 
     assert (texts(case), [texts(turn) for turn in case["conversation"]]) == (of_case, of_turns)
-    assert [row.get("guidelines") for row in validate_eval_set(made.data).iter_rows()] == guidelines
+    assert [row.get("guidelines") for row in validate_eval_set(converted.data).iter_rows()] == guidelines
 
 
 @pytest.mark.parametrize("sessions", [False, True])

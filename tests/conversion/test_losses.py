@@ -125,8 +125,8 @@ def test_a_row_of_the_databricks_form_comes_through_as_it_came(row: Row) -> None
 
 def test_of_a_trace_the_canonical_columns_are_compared() -> None:
     """No conversion writes a trace, so nothing of the source is compared."""
-    lost = losses([trace(span(inputs={"question": "Hi"}, outputs="Hello"))], "ragas")
-    assert lost == [("AE811", name) for name in ("failure", "inputs", "latency_seconds", "request_id", "trace")]
+    reported = losses([trace(span(inputs={"question": "Hi"}, outputs="Hello"))], "ragas")
+    assert reported == [("AE811", name) for name in ("failure", "inputs", "latency_seconds", "request_id", "trace")]
 
 
 def test_a_trace_that_holds_a_session_says_nothing_of_the_run() -> None:
@@ -297,6 +297,6 @@ def test_the_parts_of_a_trace_are_not_tried_one_by_one(monkeypatch: pytest.Monke
 
     monkeypatch.setattr(module, "_altered_at", recorded)
     document = json.loads((DATA / "otel" / "openllmetry.json").read_text("utf-8"))
-    made = convert_eval_set([document], "openai")
-    assert len(convert_eval_set(made.data, "mlflow", format="openai").losses) < 5
+    converted = convert_eval_set([document], "openai")
+    assert len(convert_eval_set(converted.data, "mlflow", format="openai").losses) < 5
     assert 0 < len([path for path in tried if path[:1] == ("item",)]) < 5

@@ -88,8 +88,8 @@ def test_rubrics_that_differ_by_turn_are_written_on_each() -> None:
         {"request_id": "c#1", "request": {"messages": [asked]}, "guidelines": ["Be kind."]},
         {"request_id": "c#2", "request": {"messages": [asked, said, asked]}},
     ]
-    made = convert_eval_set([{**row, "expected_response": "Hello"} for row in rows], "adk")
-    ((case),) = made.data["eval_cases"]
+    converted = convert_eval_set([{**row, "expected_response": "Hello"} for row in rows], "adk")
+    ((case),) = converted.data["eval_cases"]
     rubrics = [[r["rubric_content"]["text_property"] for r in t.get("rubrics", ())] for t in case["conversation"]]
     assert ("rubrics" in case, rubrics) == (False, [["Be kind."], []])
 

@@ -393,5 +393,5 @@ def test_what_a_store_adds_to_a_record_is_no_answer_and_no_tag() -> None:
 
 def test_guidelines_by_name_are_written_as_the_list_that_a_judge_reads() -> None:
     row = {"inputs": {"question": "Hi"}, "expectations": {"guidelines": {"tone": ["Be kind."], "form": ["Be brief."]}}}
-    made = convert_eval_set([row], "mlflow", on_invalid="keep").data
-    assert made["expectations"].tolist() == [{"guidelines": ["Be kind.", "Be brief."]}]
+    converted = convert_eval_set([row], "mlflow", on_invalid="keep").data
+    assert converted["expectations"].tolist() == [{"guidelines": ["Be kind.", "Be brief."]}]

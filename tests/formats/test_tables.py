@@ -534,8 +534,8 @@ def test_every_version_of_a_dataset_of_copilot_is_known(version: str | None) -> 
 
 @pytest.mark.parametrize("evaluators", [2.0, "ToolCallSelection", ["ToolCallSelection"], True])
 def test_evaluators_of_another_format_make_no_dataset_of_copilot_one_of_schema_2(evaluators: Any) -> None:
-    made = convert_eval_set([{"inputs": "q", "evaluators": evaluators}], "m365-copilot", format="pydantic-evals")
-    assert made.data["schemaVersion"] == "1.6.0"
+    converted = convert_eval_set([{"inputs": "q", "evaluators": evaluators}], "m365-copilot", format="pydantic-evals")
+    assert converted.data["schemaVersion"] == "1.6.0"
 
 
 def test_expected_tools_make_a_dataset_of_copilot_one_of_schema_2() -> None:

@@ -493,6 +493,11 @@ def test_a_request_that_is_no_chat_asks_nothing_and_is_invalid(messages: Any) ->
     assert list(map(json.loads, build.excluded["request"])) == [{"messages": messages}] * 2
 
 
+def test_a_request_that_cannot_be_read_is_redacted_where_it_is_excluded() -> None:
+    row = logged("a", {"messages": ["ana@example.com"]}, "Hello")
+    assert json.loads(BUILD(table([row]), redact="default").excluded["request"][0]) == {"messages": ["[EMAIL]"]}
+
+
 def test_a_row_that_is_dropped_for_another_one_is_a_conflict_if_it_differs() -> None:
     """A copy with another answer, and a correction that is on a call which is not kept."""
     rows = [
