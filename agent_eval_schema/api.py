@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from agent_eval_schema.cells.notes import free, own_columns, reading_problems
-from agent_eval_schema.errors import EvalSetError
+from agent_eval_schema.errors import EvalSetError, warn_caller
 from agent_eval_schema.formats.column_names import ColumnNames
 from agent_eval_schema.formats.inference_tables import payload_table
 from agent_eval_schema.formats.nested import require_one_format
@@ -40,7 +40,6 @@ from agent_eval_schema.io.source import Source, schema_of
 from agent_eval_schema.io.write import require_writable, write_batches
 from agent_eval_schema.metrics.support import System, metrics_of, systems
 from agent_eval_schema.rules.traces import MALFORMED_TRACE, NOT_A_TRACE
-from agent_eval_schema.runtime.warn import warn_caller
 from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.similarity.near import NEAR
 from agent_eval_schema.text.choices import path_of, require_bool, require_choice

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from importlib import import_module
 from typing import Any
 
@@ -148,6 +150,16 @@ class UnwrittenScoreWarning(UserWarning):
 
 RAISED = (Exception, SystemExit)
 """What the code of another package may raise; an exit would end the command, with 0 as if all were well."""
+
+_PACKAGE = __name__.partition(".")[0]
+
+
+def warn_caller(message: str, category: type[Warning]) -> None:
+    """Warn about the line of the user that called the package, however many of its frames are between."""
+    level, frame = 2, sys._getframe(1).f_back
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == _PACKAGE:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level + 1)
 
 
 def missing(extra: str, needs: str, error: ImportError) -> MissingExtraError:

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from agent_eval_schema.issues import Issue
 from agent_eval_schema.rule import Severity
-from agent_eval_schema.runtime.temporary_folder import TemporaryFolder
+from agent_eval_schema.runtime.signals import TemporaryFolder
 
 KEPT = 100_000
 """Losses that are kept in memory, at half a kilobyte each."""

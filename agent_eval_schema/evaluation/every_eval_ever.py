@@ -22,7 +22,7 @@ import pandas as pd
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agent_eval_schema.errors import EvalSetError, UnwrittenScoreWarning, cannot_read
+from agent_eval_schema.errors import EvalSetError, UnwrittenScoreWarning, cannot_read, warn_caller
 from agent_eval_schema.evaluation.saved_result import RECORD, ResultRecord
 from agent_eval_schema.evaluation.table import REQUEST_ID, ScoreStats, cell_text, score_column
 from agent_eval_schema.formats.opening import open_source
@@ -37,7 +37,6 @@ from agent_eval_schema.metrics.intervals import is_binary
 from agent_eval_schema.metrics.metric_info import MetricInfo, numbers_of
 from agent_eval_schema.render.phrases import plural
 from agent_eval_schema.runtime.version import __version__
-from agent_eval_schema.runtime.warn import warn_caller
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.describe import excerpt, excerpt_names, truncate
 from agent_eval_schema.text.guarded import decoded, read_json

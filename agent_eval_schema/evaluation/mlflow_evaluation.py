@@ -14,7 +14,7 @@ from agent_eval_schema.evaluation.table import REQUEST_ID, RUN_COLUMNS, score_co
 from agent_eval_schema.metrics.catalog import FAILURE
 from agent_eval_schema.metrics.independence import RowKeys
 from agent_eval_schema.metrics.metric_info import numbers_of
-from agent_eval_schema.runtime.temporary_folder import TemporaryFolder
+from agent_eval_schema.runtime.signals import TemporaryFolder
 from agent_eval_schema.validation.report import Report
 
 

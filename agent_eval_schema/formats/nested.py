@@ -28,7 +28,7 @@ from msgspec.structs import replace
 from agent_eval_schema.cells.arrow import is_text, to_values
 from agent_eval_schema.cells.cells import native
 from agent_eval_schema.cells.notes import is_hidden, notes_on, reading_problems, with_notes
-from agent_eval_schema.errors import RAISED, EvalSetError, ExtensionWarning
+from agent_eval_schema.errors import RAISED, EvalSetError, ExtensionWarning, warn_caller
 from agent_eval_schema.formats.format import Format, Head, Nested, Row, Unfold, Unfolded
 from agent_eval_schema.formats.otel_traces import COLUMN, collected, is_export
 from agent_eval_schema.formats.registry import FORMATS, detect, formats_of_packages
@@ -42,7 +42,6 @@ from agent_eval_schema.io.source import Source, first_rows
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules import reading
 from agent_eval_schema.runtime.extensions import Extension
-from agent_eval_schema.runtime.warn import warn_caller
 from agent_eval_schema.text.jsontext import structured
 from agent_eval_schema.text.privacy import first_line
 from agent_eval_schema.text.visible import visible

@@ -33,7 +33,7 @@ from agent_eval_schema.io.texts import copy_pipe, copy_stdin
 from agent_eval_schema.io.warehouses import active_table, fetch_bigquery, fetch_catalog
 from agent_eval_schema.issues import FileLine, file_of
 from agent_eval_schema.rules import words
-from agent_eval_schema.runtime.temporary_folder import TemporaryFolder
+from agent_eval_schema.runtime.signals import TemporaryFolder
 from agent_eval_schema.text.choices import require_bool, require_count, shown
 from agent_eval_schema.text.privacy import first_line, quoting
 from agent_eval_schema.text.visible import without_secrets

@@ -15,9 +15,9 @@ import pyarrow.compute as pc
 
 from agent_eval_schema.cells.arrow import is_text
 from agent_eval_schema.cells.batch import is_json_column
+from agent_eval_schema.errors import warn_caller
 from agent_eval_schema.formats.registry import detect, find_format
 from agent_eval_schema.io.write import keeps_types
-from agent_eval_schema.runtime.warn import warn_caller
 
 
 class ValuesAsTextWarning(UserWarning):

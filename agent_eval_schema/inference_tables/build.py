@@ -56,7 +56,7 @@ from agent_eval_schema.io.work_folder import input_of
 from agent_eval_schema.io.write import require_writable, write_batches
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.runtime.progress import progress
-from agent_eval_schema.runtime.temporary_folder import TemporaryFolder
+from agent_eval_schema.runtime.signals import TemporaryFolder
 from agent_eval_schema.similarity.near import NEAR
 from agent_eval_schema.text.choices import require_choice
 

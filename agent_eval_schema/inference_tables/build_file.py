@@ -30,7 +30,7 @@ from agent_eval_schema.io.outputs import settle
 from agent_eval_schema.io.places import ending_of, is_url
 from agent_eval_schema.io.streams import STDOUT, creating
 from agent_eval_schema.io.work_folder import input_of, work_of
-from agent_eval_schema.runtime.temporary_folder import TemporaryFolder
+from agent_eval_schema.runtime.signals import TemporaryFolder
 from agent_eval_schema.runtime.version import __version__
 from agent_eval_schema.text.guarded import read_json
 

@@ -22,14 +22,12 @@ from typing import TypeVar
 import pyarrow as pa
 from msgspec import Struct
 
-from agent_eval_schema.errors import EvalSetError, HardLinkWarning
+from agent_eval_schema.errors import EvalSetError, HardLinkWarning, warn_caller
 from agent_eval_schema.io.locks import claim, lock_file, lock_of, locked
 from agent_eval_schema.io.places import JOURNALS, compression_of, is_url, real_path
 from agent_eval_schema.io.remote import require_store, send_file
 from agent_eval_schema.io.streams import STDOUT, creating
-from agent_eval_schema.runtime.signals import TEMPORARY
-from agent_eval_schema.runtime.temporary_folder import TemporaryFolder
-from agent_eval_schema.runtime.warn import warn_caller
+from agent_eval_schema.runtime.signals import TEMPORARY, TemporaryFolder
 from agent_eval_schema.text.privacy import error_text
 
 T = TypeVar("T")

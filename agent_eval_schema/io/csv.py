@@ -8,7 +8,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, takewhile
-from typing import IO, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import msgspec
 import pyarrow as pa
@@ -16,9 +16,8 @@ import pyarrow as pa
 from agent_eval_schema.cells.batch import is_json_column, make_batch
 from agent_eval_schema.cells.notes import Notes
 from agent_eval_schema.cells.numbers import infinity
-from agent_eval_schema.errors import EvalSetError, FormulaWarning
+from agent_eval_schema.errors import EvalSetError, FormulaWarning, warn_caller
 from agent_eval_schema.io.arrow import as_text, canonical_values
-from agent_eval_schema.io.header import LOOKED_AT, header_at
 from agent_eval_schema.io.jsonl import encode_json
 from agent_eval_schema.io.source import grouped
 from agent_eval_schema.io.streams import (
@@ -34,12 +33,46 @@ from agent_eval_schema.io.streams import (
 )
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules import reading
-from agent_eval_schema.rules.columns import SHORT_LINE
-from agent_eval_schema.runtime.warn import warn_caller
+from agent_eval_schema.rules.columns import LINES_ABOVE_HEADER, SHORT_LINE
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.privacy import byte_name
 
+# --- where the header is in a table that people made: below a title, and the blank lines that set it off
+#
+#     Test cases of the help desk                title: one cell, above lines of more
+#
+#     No.   Question          Answer             header
+#     1     How do I …?       With …
+LOOKED_AT = 20
+"""The lines among which the header is."""
 
+
+def header_at(lines: Sequence[Sequence[Any]]) -> int:
+    """The place of the header in the first lines of a table, each with its filled cells: below lines of one cell,
+    if most lines below it have more and its cells are names; else 0."""
+    at = next((i for i, line in enumerate(lines) if len(line) > 1), 0)
+    below = [line for line in lines[at + 1 :] if line]
+    are_wide = 2 * sum(len(line) > 1 for line in below) > len(below)
+    is_wide = 2 * len(lines[at]) > max(map(len, below), default=0) if at else False
+    return at if is_wide and are_wide and all(map(_is_name, lines[at])) else 0
+
+
+def _is_name(cell: Any) -> bool:
+    """Whether a cell can be the name of a column: a short text that is no sentence, and no part of one."""
+    is_short = isinstance(cell, str) and len(cell) <= _LONGEST
+    return is_short and cell[:1] != " " and not (" " in cell and cell.endswith((".", "?", "!")))
+
+
+_LONGEST = 60
+
+
+def above_header(count: int) -> tuple[Finding, ...]:
+    """The issue of the lines above the header."""
+    message = "1 line above the header is no row" if count == 1 else f"{count} lines above the header are no rows"
+    return (Finding(LINES_ABOVE_HEADER, message),) if count else ()
+
+
+# --- records
 class Record(NamedTuple):
     """One record of a CSV file: the line where it starts, its fields, its text, and its problem."""
 

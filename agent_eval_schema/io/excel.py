@@ -19,12 +19,11 @@ from msgspec.structs import replace
 
 from agent_eval_schema.errors import EvalSetError, EvalSetNotFoundError, missing
 from agent_eval_schema.io.atomic import FileState
-from agent_eval_schema.io.header import LOOKED_AT, above_header, header_at
+from agent_eval_schema.io.csv import LOOKED_AT, above_header, header_at
 from agent_eval_schema.io.number_formats import GENERAL, text_of_date, text_of_number
 from agent_eval_schema.io.pandas import from_pandas
 from agent_eval_schema.io.places import part_of
-from agent_eval_schema.io.sheets import Merged, SheetPlace
-from agent_eval_schema.io.source import Source
+from agent_eval_schema.io.source import Merged, SheetPlace, Source
 from agent_eval_schema.io.streams import require_bounded, too_large, unpacked_limit
 from agent_eval_schema.schema import ChatRequest, Facts, NamedGuidelines, columns_of
 from agent_eval_schema.text.privacy import first_line

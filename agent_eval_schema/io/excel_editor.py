@@ -24,7 +24,7 @@ from msgspec import Struct
 from agent_eval_schema.io.atomic import replacing, require_unchanged
 from agent_eval_schema.io.excel_writer import AUTHOR, checked, comment_text, is_exact
 from agent_eval_schema.io.jsonl import REMOVED
-from agent_eval_schema.io.sheets import SheetPlace
+from agent_eval_schema.io.source import SheetPlace
 from agent_eval_schema.io.streams import DROPPED, Edits
 from agent_eval_schema.text import jsontext
 

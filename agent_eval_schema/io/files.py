@@ -23,9 +23,8 @@ from typing import Any, NamedTuple
 from agent_eval_schema.cells.batch import repeated
 from agent_eval_schema.errors import EvalSetError, EvalSetNotFoundError, cannot_read
 from agent_eval_schema.io.atomic import FileState, OpenedFiles
-from agent_eval_schema.io.csv import csv_above, csv_batches, csv_columns, csv_lines
+from agent_eval_schema.io.csv import above_header, csv_above, csv_batches, csv_columns, csv_lines
 from agent_eval_schema.io.delta import is_delta, open_delta
-from agent_eval_schema.io.header import above_header
 from agent_eval_schema.io.json import holds_json, json_batches, json_elements
 from agent_eval_schema.io.jsonl import jsonl_batches, jsonl_line_numbers
 from agent_eval_schema.io.pandas import frame_of, numbered

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.io.places import KINDS, is_glob, kind_of
-from agent_eval_schema.runtime.temporary_folder import TemporaryFolder
+from agent_eval_schema.runtime.signals import TemporaryFolder
 from agent_eval_schema.text.visible import visible
 
 DEFAULT = re.compile(rf"(^|/)eval[^/]*(/.*)?({'|'.join(map(re.escape, KINDS))})(\.(gz|bz2|zst))?$")

@@ -18,7 +18,6 @@ from agent_eval_schema.cells.notes import column_names, is_hidden
 from agent_eval_schema.cells.sizes import batch_bytes, split_batches
 from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.io.atomic import FileState, require_uncut
-from agent_eval_schema.io.sheets import SheetPlace
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.schema import CANONICAL, are_canonical
 from agent_eval_schema.text.privacy import may_quote, without_quoting
@@ -151,6 +150,26 @@ class Batches:
         while head:
             yield head.pop(0)
         yield from rest
+
+
+Merged = list[tuple[int, int, int, int]]
+"""Of merged cells the first column and line, and the last ones."""
+
+
+class SheetPlace(Struct, frozen=True):
+    """Where the rows of a workbook are: the part with their sheet, the lines of the header and of each row, and the
+    place of each column."""
+
+    path: str
+    part: str
+    merged: Merged
+    state: FileState | None
+    header: int = 0
+    lines: list[int] = []
+    columns: dict[str, int] = {}
+
+    def refused(self, where: str, got: str) -> EvalSetError:
+        return EvalSetError(f"{self.path}: {where}: expected a cell that can be replaced, got {got}: write .jsonl")
 
 
 class Source(Struct, frozen=True):  # numpydoc ignore=PR01

@@ -24,7 +24,7 @@ from agent_eval_schema.io.jsonl import jsonl_lines
 from agent_eval_schema.io.places import compression_of, is_pipe, is_url
 from agent_eval_schema.io.remote import fetch_url
 from agent_eval_schema.io.streams import COMPRESSIONS, STDIN, STDIN_NAME, extension_of, naming, opened, require_bounded
-from agent_eval_schema.runtime.temporary_folder import TemporaryFolder
+from agent_eval_schema.runtime.signals import TemporaryFolder
 from agent_eval_schema.text import jsontext
 
 

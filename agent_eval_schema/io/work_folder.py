@@ -29,7 +29,7 @@ from agent_eval_schema.io.atomic import MARK, as_new_folder, put, remove_folder
 from agent_eval_schema.io.delta import is_delta
 from agent_eval_schema.io.locks import locked
 from agent_eval_schema.io.places import files_of
-from agent_eval_schema.runtime.temporary_folder import TemporaryFolder
+from agent_eval_schema.runtime.signals import TemporaryFolder
 from agent_eval_schema.text.guarded import read_json
 
 STATE = "work.json"

@@ -28,7 +28,7 @@ from agent_eval_schema.lsp.text import Place, Text
 from agent_eval_schema.render.report.advice import asks_for_nothing
 from agent_eval_schema.rule import Severity
 from agent_eval_schema.rules import RULES, all_rules, dataset, reading
-from agent_eval_schema.runtime.temporary_folder import TemporaryFolder
+from agent_eval_schema.runtime.signals import TemporaryFolder
 from agent_eval_schema.validation.checked_batch import verdict
 from agent_eval_schema.validation.checked_run import CheckedRun
 from agent_eval_schema.validation.kernel import check_batch

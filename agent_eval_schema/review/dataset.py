@@ -6,8 +6,10 @@ source ──CheckedRun──▶ batches, and per row: valid, fields, question, 
 
 from __future__ import annotations
 
+import os
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import cached_property
 from typing import Any, cast
 
@@ -16,6 +18,7 @@ import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
+from agent_eval_schema.cells.arrow import mapped, write_one
 from agent_eval_schema.cells.cells import native_rows
 from agent_eval_schema.cells.hashing import hash_texts, hashes_of, seeded_hashes
 from agent_eval_schema.cells.sizes import taken
@@ -27,7 +30,6 @@ from agent_eval_schema.formats.names import TargetFormat
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.formats.registry import UNKNOWN, find_format
 from agent_eval_schema.formats.suggestions import naming_columns
-from agent_eval_schema.io.shelf import Shelf
 from agent_eval_schema.io.source import Source
 from agent_eval_schema.issues import Issue
 from agent_eval_schema.metrics.catalog import BIT, GROUND_TRUTH, Metric
@@ -42,6 +44,7 @@ from agent_eval_schema.review.labels import COLUMN_OF, EXAMPLES, LABELS, Applied
 from agent_eval_schema.rule import Severity
 from agent_eval_schema.rules import columns
 from agent_eval_schema.runtime.progress import progress
+from agent_eval_schema.runtime.signals import TemporaryFolder
 from agent_eval_schema.schema import CANONICAL
 from agent_eval_schema.similarity.shingles import content_text, messages_of
 from agent_eval_schema.text import jsontext
@@ -59,6 +62,34 @@ AUDITED = 50
 
 TITLE = 160
 """Characters of a question that a list shows."""
+
+
+IN_MEMORY = 64 << 20
+"""Bytes of the batches that stay in memory."""
+
+
+class Shelf:
+    """Keeps batches for as long as something refers to them: the first in memory, the others in temporary files."""
+
+    def __init__(self) -> None:
+        self._room = IN_MEMORY
+        self._folder: TemporaryFolder | None = None
+
+    def put(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The same rows, to be kept; in memory too where the disk has no room."""
+        self._room -= batch.nbytes
+        if self._room >= 0:
+            return batch
+        self._folder = self._folder or TemporaryFolder()
+        path = self._folder.file(f"{-self._room}.arrow")
+        try:
+            write_one(path, batch)
+            return mapped(path)
+        except OSError:
+            return batch
+        finally:
+            with suppress(OSError):  # a system that keeps the name of a mapped file cannot remove it
+                os.unlink(path)
 
 
 class Reviewed:

@@ -33,7 +33,7 @@ from agent_eval_schema.review.journal import Event, Stale, require_value
 from agent_eval_schema.review.session import SUBMITTED, Session
 from agent_eval_schema.review.write import Reviewing, out_path
 from agent_eval_schema.runtime.progress import shown_on
-from agent_eval_schema.runtime.temporary_folder import TemporaryFolder
+from agent_eval_schema.runtime.signals import TemporaryFolder
 from agent_eval_schema.text.choices import require_choice
 from agent_eval_schema.text.guarded import decoded, decoded_or_none
 from agent_eval_schema.validation.report import Report

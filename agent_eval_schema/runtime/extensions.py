@@ -17,8 +17,7 @@ from time import monotonic
 from types import UnionType
 from typing import Any, ClassVar, Generic, Protocol, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from agent_eval_schema.errors import RAISED, EvalSetError, ExtensionWarning
-from agent_eval_schema.runtime.warn import warn_caller
+from agent_eval_schema.errors import RAISED, EvalSetError, ExtensionWarning, warn_caller
 
 PREFIX = "agent_eval_schema."
 """What the groups of entry points begin with: `agent_eval_schema.formats`."""

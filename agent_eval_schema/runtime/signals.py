@@ -5,9 +5,11 @@ another library or for a thread that reads from a pipe, a watching thread remove
 """
 
 import os
+import shutil
 import signal
 import sys
 import threading
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -95,9 +97,30 @@ def _watch(reading: int) -> None:
 
 def remove_temporary() -> None:
     """Remove all temporary files and folders of this process."""
-    import shutil  # imported late: needed only when the command ends abnormally
-
     for path in list(TEMPORARY):
         with suppress(OSError):
             os.unlink(path)
         shutil.rmtree(path, ignore_errors=True)
+
+
+class TemporaryFolder:
+    """A folder that only its owner may read; deleted when nothing refers to this object any more, or by `remove`."""
+
+    def __init__(self) -> None:
+        import tempfile  # a command without temporary files does not wait for it
+
+        self.path = tempfile.mkdtemp(prefix="agent-eval-schema-")
+        TEMPORARY.add(self.path)
+        self.remove = weakref.finalize(self, _remove, self.path)
+
+    def file(self, name: str) -> str:
+        return os.path.join(self.path, name)
+
+    def append(self, name: str, content: bytes) -> None:
+        with open(self.file(name), "ab") as file:
+            file.write(content)
+
+
+def _remove(path: str) -> None:
+    shutil.rmtree(path, ignore_errors=True)
+    TEMPORARY.discard(path)

@@ -16,7 +16,7 @@ from agent_eval_schema import EvalSetError, convert_eval_set, import_eval_set, v
 from agent_eval_schema.cli import main
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.io.excel_editor import comment_workbook, edit_workbook
-from agent_eval_schema.io.sheets import SheetPlace
+from agent_eval_schema.io.source import SheetPlace
 from agent_eval_schema.review.dataset import Reviewed
 from agent_eval_schema.review.write import Reviewing, out_path
 from tests.helpers.sheets import SHEET, SUPPORT, book, cells_of, parts_of, rewritten

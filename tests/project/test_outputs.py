@@ -282,8 +282,7 @@ GATES = {
     "io/atomic.py": "temporary file, sync, rename, sync of the folder; appending; what killed runs left",
     "io/locks.py": "the lock files",
     "io/work_folder.py": "folders with our mark; every file in one gets its name by `committing`",
-    "runtime/temporary_folder.py": "folders of the system's own for temporary files",
-    "runtime/signals.py": "temporary names, removed when a signal ends the process",
+    "runtime/signals.py": "temporary names and folders, removed when nothing needs them or a signal ends the process",
 }
 """The modules that write, rename and remove files."""
 
@@ -292,7 +291,7 @@ EXCEPTIONS = {
     ("io/remote.py", "_copy", "open"): "the local copy of a URL, in a temporary folder",
     ("io/texts.py", "_copied", "open"): "the copy of stdin or a pipe, in a temporary folder",
     ("io/texts.py", "_renamed", "os.replace"): "that copy gets the file extension of its content",
-    ("io/shelf.py", "put", "os.unlink"): "the name of a mapped file, in a temporary folder",
+    ("review/dataset.py", "put", "os.unlink"): "the name of a mapped file, in a temporary folder",
     ("conformance/checks.py", "_containers", "tempfile.TemporaryDirectory"): "the files of a check of a format",
     ("cli/__init__.py", "main", "open"): "the null device, for a stream that was closed",
     ("cli/output.py", "close_stdout", "os.open"): "the null device, for a reader that has gone",

@@ -16,7 +16,7 @@ from typing import Any, get_args
 import pandas as pd
 from msgspec import Struct
 
-from agent_eval_schema.errors import EvalSetError
+from agent_eval_schema.errors import EvalSetError, warn_caller
 from agent_eval_schema.formats.column_names import ColumnNames
 from agent_eval_schema.formats.opening import EvalSetLike, open_source
 from agent_eval_schema.formats.registry import InputFormat, require_rows
@@ -38,7 +38,6 @@ from agent_eval_schema.integrations.mlflow.store import DatasetStore
 from agent_eval_schema.io.pandas import canonical_frame
 from agent_eval_schema.render.blocks import Section, Table, Terms, View
 from agent_eval_schema.render.printable import as_inline
-from agent_eval_schema.runtime.warn import warn_caller
 from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.choices import require_choice

@@ -20,7 +20,7 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from agent_eval_schema.errors import EvalSetError, missing
+from agent_eval_schema.errors import EvalSetError, missing, warn_caller
 from agent_eval_schema.evaluation.mlflow_evaluation import DATA_HASH, MlflowEvaluation, log_params
 from agent_eval_schema.evaluation.mlflow_run import ROW_TAG, result_lines
 from agent_eval_schema.evaluation.result import EvalResult, result_of_evaluation
@@ -36,7 +36,6 @@ from agent_eval_schema.integrations.mlflow.scores_by_row import answers_by_row, 
 from agent_eval_schema.integrations.mlflow.tracking import REQUEST_TAG
 from agent_eval_schema.rule import Severity
 from agent_eval_schema.runtime.event_loop import LoopThread
-from agent_eval_schema.runtime.warn import warn_caller
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.describe import describe
 from agent_eval_schema.text.visible import visible

@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_eval_schema.cells.sizes import one_batch
-from agent_eval_schema.errors import EvalSetError
+from agent_eval_schema.errors import EvalSetError, warn_caller
 from agent_eval_schema.evaluation.mlflow_run import KEYS_TAG, ROW_TAG
 from agent_eval_schema.evaluation.row_keys import keys_as_text, row_keys
 from agent_eval_schema.formats.column_names import ColumnNames
@@ -43,7 +43,6 @@ from agent_eval_schema.io.source import Source
 from agent_eval_schema.rule import Severity
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.runtime.gc_pause import gc_paused
-from agent_eval_schema.runtime.warn import warn_caller
 from agent_eval_schema.text.choices import require_choice
 from agent_eval_schema.text.describe import first_names
 from agent_eval_schema.validation.checked_run import CheckedRun

@@ -24,7 +24,7 @@ from agent_eval_schema.io.source import Source
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.render.phrases import plural
 from agent_eval_schema.rules.traces import EVALUATION_TRACE
-from agent_eval_schema.runtime.temporary_folder import TemporaryFolder
+from agent_eval_schema.runtime.signals import TemporaryFolder
 
 REQUEST_TAG = "mlflow.eval.requestId"
 """The tag of a trace that MLflow logs in an evaluation: of a call of `predict_fn`, or of a row with outputs."""
