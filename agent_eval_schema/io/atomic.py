@@ -237,15 +237,11 @@ def require_uncut(name: str, read: FileState | None) -> None:
 def require_unchanged(path: str, read: FileState | None) -> None:
     """Raise EvalSetError if a file has changed since it was opened."""
     if read is not None and FileState.of(path) not in (None, read):
-        raise _changed(path)
+        raise EvalSetError(f"{path}: {VALIDATE_AGAIN}")
 
 
 VALIDATE_AGAIN = "changed since it was read: validate it again"
 """The end of the error about a file that is no longer the one that was read."""
-
-
-def _changed(name: str) -> EvalSetError:
-    return EvalSetError(f"{name}: {VALIDATE_AGAIN}")
 
 
 class OpenedFiles:
@@ -267,7 +263,7 @@ class OpenedFiles:
         """Raise EvalSetError if a file has changed; of one that is gone its reader raises a better error."""
         now = self._now()
         if None not in now and now != self._states:
-            raise _changed(self._name)
+            raise EvalSetError(f"{self._name}: {VALIDATE_AGAIN}")
 
     def reading(self, read: Callable[[], Iterator[T]]) -> Iterator[T]:
         """The batches (or other parts) of the files. A log may grow while it is read for the first time: then its rows

@@ -7,7 +7,7 @@ import io
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, takewhile
+from itertools import chain, islice, takewhile
 from typing import IO, Any, NamedTuple
 
 import msgspec
@@ -88,10 +88,9 @@ def csv_batches(path: str, position: Position | None = None) -> Iterator[pa.Reco
 
 def csv_chunks(path: str, position: Position | None = None) -> Iterator[tuple[list[str], list[Record]]]:
     """The header with the records of each batch."""
-    with opened(path, position) as stream:
-        records = _records(stream, path)
-        header = _header(path, records)
-        yield from ((header, rows) for rows in grouped(records, lambda record: len(record.text)))
+    records = csv_records(path, position=position)
+    header = _header(path, records)
+    yield from ((header, rows) for rows in grouped(records, lambda record: len(record.text)))
 
 
 def text_records(text: bytes) -> Iterator[Record]:
@@ -99,19 +98,18 @@ def text_records(text: bytes) -> Iterator[Record]:
     return _records(io.BytesIO(text), "", comma=",")
 
 
-def csv_records(path: str, *, blanks: bool = False, comma: str = "") -> Iterator[Record]:
+def csv_records(
+    path: str, *, blanks: bool = False, comma: str = "", position: Position | None = None
+) -> Iterator[Record]:
     """All records, the header first; with `blanks` the blank lines too, which have no fields. Without a `comma` the
     delimiter is that of the header."""
-    with opened(path) as stream:
+    with opened(path, position) as stream:
         yield from _records(stream, path, blanks, comma)
 
 
 def csv_lines(path: str) -> Iterator[int]:
     """The line of the file on which each row begins: a quoted field may hold newlines."""
-    with opened(path) as stream:
-        records = _records(stream, path)
-        next(records, None)  # the header
-        yield from (record.line for record in records)
+    return (record.line for record in islice(csv_records(path), 1, None))
 
 
 def csv_above(path: str) -> int:
@@ -121,8 +119,7 @@ def csv_above(path: str) -> int:
 
 
 def csv_columns(path: str) -> list[str]:
-    with opened(path) as stream:
-        return _header(path, _records(stream, path))
+    return _header(path, csv_records(path))
 
 
 def _header(path: str, records: Iterator[Record]) -> list[str]:
@@ -161,17 +158,13 @@ def _records(stream: IO[bytes], path: str, blanks: bool = False, comma: str = ""
     """The records one by one. Blank lines are not records."""
     csv.field_size_limit(1 << 30)
     lines = _TextLines(stream, path)
-    first, may_have_title = lines.first(), comma == ""
-    if (named := _NAMED.fullmatch(first)) and comma in ("", named[1]):
-        comma, text = named[1], next(lines)
-        if blanks:
-            yield Record(1, [], text, "")
-        first = lines.first()
-    for _ in range(_above_header(lines, comma, path) if may_have_title else 0):
-        text, first = next(lines), lines.first()
-        if blanks:
-            yield Record(lines.number, [], text, "")
-    reader = csv.reader(lines, delimiter=comma or _delimiter(first, path), strict=True)
+    may_have_title, above = comma == "", list[str]()
+    if (named := _NAMED.fullmatch(lines.first())) and comma in ("", named[1]):
+        comma = named[1]
+        above.append(next(lines))
+    above += [next(lines) for _ in range(_above_header(lines, comma, path) if may_have_title else 0)]
+    yield from (Record(number, [], text, "") for number, text in enumerate(above, 1) if blanks)
+    reader = csv.reader(lines, delimiter=comma or _delimiter(lines.first(), path), strict=True)
     while True:
         lines.taken.clear()
         start = lines.number + 1

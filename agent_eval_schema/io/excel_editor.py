@@ -289,20 +289,15 @@ def _comment(
         link = f'<legacyDrawing xmlns="{_MAIN}" xmlns:r="{_RELATIONS}" r:id="{_id("vmlDrawing", kinds)}"/>'
         changed[sheet.part] = _spliced(xml, [(before, before, link.encode())])
     if added:
-        new = [
-            f'<Relationship xmlns="{_PACKAGE}/relationships" Id="{_id(kind, kinds)}" Type="{_RELATIONS}/{kind}" '
-            f'Target="/{part}"/>'
-            for kind, part in added.items()
-        ]
+        relationships, overrides = "", ""
+        for kind, part in added.items():
+            place = f'Id="{_id(kind, kinds)}" Type="{_RELATIONS}/{kind}" Target="/{part}"'
+            relationships += f'<Relationship xmlns="{_PACKAGE}/relationships" {place}/>'
+            description = f'PartName="/{part}" ContentType="{_CONTENT[kind]}"'
+            overrides += f'<Override xmlns="{_PACKAGE}/content-types" {description}/>'
         empty = f'<Relationships xmlns="{_PACKAGE}/relationships"></Relationships>'.encode()
-        changed[relations] = _appended(links if known else empty, "".join(new))
-        types = "application/vnd.openxmlformats-officedocument"
-        new = [f'<Override PartName="/{notes}" ContentType="{types}.spreadsheetml.comments+xml"/>'] * (
-            "comments" in added
-        )
-        new += [f'<Override PartName="/{boxes}" ContentType="{types}.vmlDrawing"/>'] * ("vmlDrawing" in added)
-        new = [text.replace(" ", f' xmlns="{_PACKAGE}/content-types" ', 1) for text in new]
-        changed[_TYPES] = _appended(parts.read(_TYPES), "".join(new))
+        changed[relations] = _appended(links if known else empty, relationships)
+        changed[_TYPES] = _appended(parts.read(_TYPES), overrides)
     for part in (notes, boxes):
         if part not in changed and part not in parts.namelist():
             raise sheet.refused(part, "no such part")
@@ -313,6 +308,8 @@ def _comment(
 
 
 _TYPES = "[Content_Types].xml"
+_DOCUMENT = "application/vnd.openxmlformats-officedocument"
+_CONTENT = {"comments": f"{_DOCUMENT}.spreadsheetml.comments+xml", "vmlDrawing": f"{_DOCUMENT}.vmlDrawing"}
 _SHAPE_TYPE = (
     '<v:shapetype id="_x0000_t202" coordsize="21600,21600" o:spt="202" path="m,l,21600r21600,l21600,xe">'
     '<v:stroke joinstyle="miter"/><v:path gradientshapeok="t" o:connecttype="rect"/></v:shapetype>'

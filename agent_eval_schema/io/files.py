@@ -65,9 +65,13 @@ def open_file(path: str) -> Source:
     if any(by_file) and not is_parquet:
         by_file += [list(columns_of_folders(path, file)) for file in files]
     columns = [name for names in by_file for name in names]
-    lines = None
-    if read.lines is not None and not any(map(compression_of, files)):
-        lines = partial(parts.lines, read.lines) if several else partial(lines_of, read.lines, path)
+    of_file = None if any(map(compression_of, files)) else read.lines
+
+    def lines(rows: Iterable[int]) -> dict[int, int]:
+        assert of_file is not None
+        opened_files.require_unchanged()
+        return parts.lines(of_file, rows) if several else lines_of(of_file, path, rows)
+
     return Source(
         kind=kind,
         batches=lambda: opened_files.reading(read_all),
@@ -81,22 +85,12 @@ def open_file(path: str) -> Source:
         remarks=above_header(sum(map(csv_above, files))) if kind == "csv" else (),
         shares=partial(parquet_shares, path) if is_parquet else None,
         read_share=position.share if is_parquet else parts.read_share,
-        lines=_unchanged(opened_files, lines) if lines else None,
+        lines=lines if of_file else None,
         stored_bytes=sum(map(os.path.getsize, files)) if several else None,
         ragged=not is_parquet if several else None,
         state=None if several else state,
         file_of=parts.file_of if several else None,
     )
-
-
-def _unchanged(
-    opened_files: OpenedFiles, lines: Callable[[Iterable[int]], dict[int, int]]
-) -> Callable[[Iterable[int]], dict[int, int]]:
-    def checked(rows: Iterable[int]) -> dict[int, int]:
-        opened_files.require_unchanged()
-        return lines(rows)
-
-    return checked
 
 
 def _require_file(path: str) -> None:

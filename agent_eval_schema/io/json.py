@@ -3,7 +3,6 @@ window."""
 
 from __future__ import annotations
 
-import codecs
 import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
@@ -12,7 +11,16 @@ import pyarrow as pa
 
 from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.io.jsonl import cell_batches, replaced_cells, row_texts
-from agent_eval_schema.io.streams import CHUNK, DROPPED, Edits, Position, Renames, creating, opened, require_bounded
+from agent_eval_schema.io.streams import (
+    CHUNK,
+    DROPPED,
+    Edits,
+    Position,
+    Renames,
+    creating,
+    require_bounded,
+    text_chunks,
+)
 from agent_eval_schema.text.jsontext import is_json
 
 
@@ -92,8 +100,7 @@ def _objects(window: _Window, at: int) -> Iterator[ElementPart]:
 def holds_json(path: str) -> bool:
     """Whether a file of JSON Lines has no line per row: it is an array of objects, or its objects are on several
     lines."""
-    with opened(path) as stream:
-        head = stream.read(CHUNK).removeprefix(codecs.BOM_UTF8).lstrip()
+    head = next(text_chunks(path)).lstrip()
     first, _, rest = (part.strip() for part in head.partition(b"\n"))
     if first.startswith(b"["):
         inner = first[1:].lstrip() or rest
@@ -103,22 +110,15 @@ def holds_json(path: str) -> bool:
 
 def holds_array(path: str) -> bool:
     """Whether a file of JSON is an array, whose elements are the rows, even if there is one."""
-    with opened(path) as stream:
-        return stream.read(CHUNK).removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"[")
+    return next(text_chunks(path)).lstrip().startswith(b"[")
 
 
 class _Window:
     """A sliding window over a file's bytes: only the element that is being read is in memory."""
 
     def __init__(self, path: str, position: Position | None) -> None:
-        self._path, self._chunks = path, self._read(path, position)
-        self._data = bytearray(next(self._chunks, b"").removeprefix(codecs.BOM_UTF8))
-
-    @staticmethod
-    def _read(path: str, position: Position | None) -> Iterator[bytes]:
-        with opened(path, position) as stream:
-            while chunk := stream.read(CHUNK):
-                yield chunk
+        self._path, self._chunks = path, text_chunks(path, position)
+        self._data = bytearray(next(self._chunks))
 
     def _more(self) -> bool:
         chunk = next(self._chunks, b"")
@@ -195,9 +195,8 @@ def write_json(path: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema) 
     """Write a JSON array, one row per line."""
     count = 0
     with creating(path) as file:
-        for text in row_texts(batches, schema):
-            file.write((b",\n" if count else b"[\n") + text)
-            count += 1
+        for count, text in enumerate(row_texts(batches, schema), start=1):
+            file.write((b",\n" if count > 1 else b"[\n") + text)
         file.write(b"\n]\n" if count else b"[]\n")
     return count
 

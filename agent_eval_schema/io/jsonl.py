@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import json
 import re
 from collections import Counter
@@ -18,7 +17,7 @@ from agent_eval_schema.cells.batch import is_json_column, make_batch
 from agent_eval_schema.cells.notes import Notes
 from agent_eval_schema.io.arrow import canonical_values
 from agent_eval_schema.io.source import grouped
-from agent_eval_schema.io.streams import CHUNK, DROPPED, Edits, Position, Renames, creating, opened, require_bounded
+from agent_eval_schema.io.streams import DROPPED, Edits, Position, Renames, creating, require_bounded, text_chunks
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules import columns, reading
 from agent_eval_schema.rules.reading import MAX_DEPTH
@@ -230,21 +229,18 @@ def _numbered(path: str, position: Position | None = None) -> Iterator[tuple[int
 def jsonl_lines(path: str, position: Position | None = None) -> Iterator[bytes]:
     """The text between the line ends of a file, joined by them the file again: the last line is empty where the file
     ends with one. A BOM is not part of a line."""
-    with opened(path, position) as stream:
-        rest, first, size = [b""], True, 0
-        while chunk := stream.read(CHUNK):
-            if first:
-                chunk, first = chunk.removeprefix(codecs.BOM_UTF8), False
-            head, newline, tail = chunk.rpartition(b"\n")
-            if newline:
-                rest.append(head)
-                yield from b"".join(rest).split(b"\n")
-                rest, size = [tail], len(tail)
-            else:
-                rest.append(chunk)
-                size += len(chunk)
-                require_bounded(path, size)
-        yield b"".join(rest)
+    rest, size = [b""], 0
+    for chunk in text_chunks(path, position):
+        head, newline, tail = chunk.rpartition(b"\n")
+        if newline:
+            rest.append(head)
+            yield from b"".join(rest).split(b"\n")
+            rest, size = [tail], len(tail)
+        else:
+            rest.append(chunk)
+            size += len(chunk)
+            require_bounded(path, size)
+    yield b"".join(rest)
 
 
 def _row_problem(text: bytes, where: str, problem: str, error: Exception) -> Finding:

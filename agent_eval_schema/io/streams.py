@@ -1,6 +1,7 @@
 """A file as a stream of bytes, compressed by its file extension."""
 
 import os
+from codecs import BOM_UTF8
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO, Any
@@ -97,6 +98,14 @@ def opened(path: str, position: Position | None = None) -> Iterator[IO[bytes]]:
             yield stream
     except (OSError, pa.ArrowException) as error:
         raise EvalSetError(f"{path}: cannot be read: {error}") from error
+
+
+def text_chunks(path: str, position: Position | None = None) -> Iterator[bytes]:
+    """The bytes of a text file in pieces, without a BOM; at least one."""
+    with opened(path, position) as stream:
+        yield stream.read(CHUNK).removeprefix(BOM_UTF8)
+        while chunk := stream.read(CHUNK):
+            yield chunk
 
 
 @contextmanager
