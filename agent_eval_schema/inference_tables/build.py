@@ -47,6 +47,7 @@ from agent_eval_schema.inference_tables.result import EvalSetBuild, Table
 from agent_eval_schema.inference_tables.side_tables import add_existing, add_side_tables, rows_schema
 from agent_eval_schema.inference_tables.stages import BuildJob, convert, decided, finish
 from agent_eval_schema.inference_tables.work_folder import EXISTING_UNIT, BuildFolder, PartKey, by_part
+from agent_eval_schema.io.delta import require_new_delta, write_delta
 from agent_eval_schema.io.pandas import frame_of, to_pandas
 from agent_eval_schema.io.parquet import parquet_columns
 from agent_eval_schema.io.places import ending_of
@@ -376,18 +377,9 @@ ROWS_AT_LEAST, BYTES_AT_LEAST = 1_024, 4 << 20
 
 def write_rows(path: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> int:
     """Stream rows into a Parquet or JSONL file, by its extension, else into a new Delta table; whole or not at all."""
-    if ending_of(path):
-        return write_batches(path, batches, schema)
-    from agent_eval_schema.io.delta import write_delta
-
-    return write_delta(path, batches, schema)
+    return (write_batches if ending_of(path) else write_delta)(path, batches, schema)
 
 
 def require_out(path: str) -> None:
     """Raise EvalSetError now, rather than after the work, if rows cannot be written to `path`."""
-    if ending_of(path):
-        require_writable(path)
-        return
-    from agent_eval_schema.io.delta import require_new_delta
-
-    require_new_delta(path)
+    (require_writable if ending_of(path) else require_new_delta)(path)

@@ -253,23 +253,19 @@ def funnel_view(
     command = Call(output).command("profile") or "profile_eval_set(build.rows)" * (not alone)
     review = Call(output).command("review", "--queue", "truth") or "review_eval_set(build.rows)" * (not alone)
     unlabeled = summary.rows - sum(count for name, count in summary.labels.items() if is_of_truth(name))
-    excluded = [
-        (
-            reason,
-            f"{rows:,}",
-            REASONS[reason].sentence,
-            Cell(Part(_typed(REASONS[reason].remedy, output), "message"), "muted"),
-        )
-        for reason, rows in summary.excluded.items()
-    ]
+    on_page_rows, lines = list[tuple[str, str, str, Cell]](), list[tuple[str, Part, Part]]()
+    for name, count in summary.excluded.items():
+        reason = REASONS[name]
+        remedy = Cell(Part(_typed(reason.remedy, output), "message"), "muted")
+        on_page_rows.append((name, f"{count:,}", reason.sentence, remedy))
+        lines.append((f"{count:,}", Part(name, "path"), Part(reason.sentence, "muted")))
     facts = list(_facts(summary))
     for title, fields in of_traces.derivation(of_traces=True) if of_traces else ():
         facts.append((title.partition(" ")[0], f"{fields} (rows)"))
-    lines = [(rows, Part(reason, "path"), Part(why, "muted")) for reason, rows, why, _ in excluded]
     on_page: list[Block] = [Terms(facts)]
     in_text: list[Block] = [Section("facts", "", on_page, indent=0)]
-    if excluded:
-        on_page = [Table(["Excluded", "#Rows", "Reason", "What to do"], excluded, kind="examples"), *on_page]
+    if lines:
+        on_page = [Table(["Excluded", "#Rows", "Reason", "What to do"], on_page_rows, kind="examples"), *on_page]
         in_text = [Section("excluded", "Excluded rows", [Table(["#", "", ""], lines)], indent=0), *in_text]
     more: list[Block] = []
     if summary.strata:
@@ -286,18 +282,14 @@ def funnel_view(
     first = ("", summary.records, "logged" if summary.records == summary.logged else "records")
     removed = [(", ".join(f"− {gone.rows:,} {gone.reason}" for gone in s.removed), s) for s in _steps(summary)]
     levels = [first, *((text, step.left, step.name) for text, step in removed)]
-    most = max(summary.records, 1)
+    most, mood = max(summary.records, 1), "good" if report is None or report.ok else "warning"
     funnel = Funnel([(gone, round(100 * left / most, 2), f"{left:,}", name) for gone, left, name in levels])
     return View(
         title=f"{where or 'table'}: " + (f"{summary.rows:,} rows of {summary.logged:,} logged" if alone else line),
         about=[Only("html", [Line(where, "muted")])] if where else [],
         verdict=_verdict(summary, report),
         notes=[Line(line, "muted")],
-        mood="error"
-        if not (summary.rows or summary.existing)
-        else "warning"
-        if report is not None and not report.ok
-        else "good",
+        mood=mood if summary.rows or summary.existing else "error",
         following=[
             NextCommand(words, effect)
             for words, effect, rows in (
@@ -317,16 +309,14 @@ def funnel_view(
 
 def _verdict(summary: BuildSummary, report: ReportSummary | None) -> str:
     """`13 rows of 27 logged: 13 valid, 3 with expected_response`."""
-    rows, found = f"{plural(summary.rows, 'row')} of {summary.logged:,} logged", []
-    truth = {name: count for name, count in summary.labels.items() if is_of_truth(name)}
-    if report is not None:
-        rows, found = (
-            f"{plural(report.row_count, 'row')} of {summary.logged:,} logged",
-            [f"{report.valid_count:,} valid"],
-        )
-        truth = {line.field: line.rows for line in report.presence if is_of_truth(line.field) and line.rows}
-    found += [f"{count:,} with {name}" for name, count in truth.items()] or ["none with ground truth"]
-    return f"{rows}: {', '.join(found)}"
+    if report is None:
+        rows, found, truth = summary.rows, [], summary.labels
+    else:
+        rows, found = report.row_count, [f"{report.valid_count:,} valid"]
+        truth = {line.field: line.rows for line in report.presence if line.rows}
+    with_truth = [f"{count:,} with {name}" for name, count in truth.items() if is_of_truth(name)]
+    found += with_truth or ["none with ground truth"]
+    return f"{plural(rows, 'row')} of {summary.logged:,} logged: {', '.join(found)}"
 
 
 def _typed(remedy: str, output: str | None) -> str:
@@ -425,10 +415,8 @@ def summarized(
             steps.append(FunnelStep(name, left, removed))
     assert reasons.keys() <= REASONS.keys(), set(reasons) - REASONS.keys()
     elsewhere = tallies["latest"] - tallies["attached"] - tallies["unknown"]
-    issues = {
-        **counts["codes"],
-        UNKNOWN_REQUEST.code: tallies["unknown"],
-    }  # of the rows, and of feedback on none of them
+    # of the rows, and of feedback on none of them
+    issues = {**counts["codes"], UNKNOWN_REQUEST.code: tallies["unknown"]}
     redaction, notes = "hook" if hook else plan.redact, list[str]()
     redactor = redactor_of(plan, hook)
     drawn = [Stratum(*line) for line in islice(decided["strata"], STRATA_KEPT)] if plan.stratified else []

@@ -7,7 +7,7 @@ source ──CheckedRun──▶ batches, and per row: valid, fields, question, 
 from __future__ import annotations
 
 import os
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import cached_property
@@ -162,12 +162,9 @@ class Reviewed:
                 truths.append(_filled(verdict(checked, "truth_hash")))
                 askings.append(_filled(verdict(checked, "request_hash")))
                 so_far.add(batch.num_rows)
-        self.run.builder.finish()
-        self.valid, self.usable, self.masks = (
-            self.run.builder.valid.copy(),
-            self.run.builder.usable.copy(),
-            self.run.builder.masks.copy(),
-        )
+        builder = self.run.builder
+        builder.finish()
+        self.valid, self.usable, self.masks = builder.valid.copy(), builder.usable.copy(), builder.masks.copy()
         self._reject(self.issues_of_format)
         self.questions = np.concatenate(questions) if questions else np.zeros(0, np.uint64)
         sessions, documents = np.concatenate([np.zeros((2, 0), np.uint64), *joining], axis=1)
@@ -217,15 +214,10 @@ class Reviewed:
     def key(self, row: int) -> RowKey:
         return RowKey(id=self.ids[row], hash=self.hashes[row], n=row)
 
-    def place(self, row: int) -> tuple[int, int]:
-        """The batch of a row, and the place in it."""
-        batch = int(np.searchsorted(self.starts, row, "right")) - 1
-        return batch, row - self.starts[batch]
-
     def batch_of(self, row: int) -> pa.RecordBatch:
         """The row alone."""
-        batch, at = self.place(row)
-        return self.batches[batch].slice(at, 1)
+        batch = bisect_right(self.starts, row) - 1
+        return self.batches[batch].slice(row - self.starts[batch], 1)
 
     def applied(self, row: int, state: State) -> Applied:
         """The row with what was decided about it."""
@@ -416,6 +408,10 @@ def _audited(reviewed: Reviewed, _: Mapping[int, State]) -> list[int]:
     return _drawn(reviewed, np.flatnonzero(reviewed.run.builder.masks & GROUND_TRUTH), AUDITED, 1)
 
 
+def _flagged(_: Reviewed, states: Mapping[int, State]) -> list[int]:
+    return sorted(row for row, state in states.items() if state.get("status") == "flagged")
+
+
 def overlap(reviewed: Reviewed, count: int) -> list[int]:
     """The rows that every reviewer gets, by which their agreement is measured."""
     lacks = np.flatnonzero((reviewed.run.builder.masks & GROUND_TRUTH) == 0)
@@ -430,13 +426,9 @@ QUEUES = (
     Queue("conflicts", "Conflicts", lambda reviewed, _: [row for rows in reviewed.conflicts for row in rows[:1]]),
     Queue("duplicates", "Duplicates", lambda reviewed, _: [row for rows in reviewed.duplicates for row in rows[:1]]),
     Queue("audit", "Sampled for audit", _audited),
-    Queue("flagged", "Needs another person", lambda _, states: _with_status(states, "flagged")),
+    Queue("flagged", "Needs another person", _flagged),
     Queue("all", "All rows", lambda reviewed, _: range(len(reviewed))),
 )
 """The queues that the rules make, in the order of the page."""
 
 QUEUE_NAMES = ("rows", *(queue.name for queue in QUEUES[:-1]), "changed", "overlap", "together", QUEUES[-1].name)
-
-
-def _with_status(states: Mapping[int, State], status: str) -> list[int]:
-    return sorted(row for row, state in states.items() if state.get("status") == status)

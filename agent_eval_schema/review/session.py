@@ -332,7 +332,7 @@ class Session:
             "id": reviewed.ids[row],
             "key": structs.asdict(reviewed.key(row)),
             "base": _fields(int(reviewed.run.builder.masks[row])) if reviewed.run.builder.usable[row] else [],
-            "line": self._line(row),
+            "line": reviewed.run.lines_of([row]).get(row),
             "turns": turns,
             "source": None if canonical["request"] else _shown(native_rows(batch)[0]),
             "answer": canonical["response"],
@@ -357,9 +357,6 @@ class Session:
     def _require(self, row: int, option: str = "") -> None:
         if not 0 <= row < len(self.reviewed):
             raise EvalSetError(f"{option}row {row}: expected a row from 0 to {len(self.reviewed) - 1}")
-
-    def _line(self, row: int) -> int | None:
-        return self.reviewed.run.lines_of([row]).get(row)
 
     @staticmethod
     def _truth(canonical: Mapping[str, Any]) -> dict[str, Any]:

@@ -41,7 +41,6 @@ from agent_eval_schema.io.write import require_writable, write_batches
 from agent_eval_schema.render.phrases import plural
 from agent_eval_schema.review.dataset import Reviewed
 from agent_eval_schema.review.journal import DRAFT, State, in_file_name
-from agent_eval_schema.review.labels import Applied
 from agent_eval_schema.rules.conversion import LEFT_OUT
 from agent_eval_schema.runtime.progress import Progress, progress
 
@@ -66,6 +65,7 @@ class Reviewing:
 
     def __init__(self, reviewed: Reviewed, states: Mapping[int, State]) -> None:
         self._reviewed, self._states = reviewed, states
+        self.dropped = sorted(row for row, state in states.items() if state.get("dropped"))
         self._applied = list(reviewed.applied_batches(states))
         self.unheld = Counter(
             label
@@ -80,14 +80,11 @@ class Reviewing:
         self.cells = Counter(column for a in self._applied for cells in a.edits.values() for column in cells)
         self.rows = sum(len(a.edits) for a in self._applied)
 
-    @property
-    def dropped(self) -> list[int]:
-        return sorted(row for row, state in self._states.items() if state.get("dropped"))
-
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The rows as they would be written."""
         for start, applied in zip(self._reviewed.starts, self._applied, strict=True):
-            yield _without(applied, start, self.dropped)
+            kept = sorted({*range(start, start + applied.batch.num_rows)}.difference(self.dropped))
+            yield taken(applied.batch, [row - start for row in kept]) if self.dropped else applied.batch
 
     @property
     def source(self) -> Source:
@@ -140,9 +137,7 @@ class Reviewing:
         for label, count in self.unheld.items():
             where = f"{label} of {plural(count, 'row')}"
             found.append(f"{where}: the format {self._reviewed.format} cannot hold it; it stays in the journal")
-        if typed := sorted(
-            r for r, state in self._states.items() if any(p.startswith(DRAFT) and state[p] for p in state)
-        ):
+        if typed := sorted(r for r, s in self._states.items() if any(p.startswith(DRAFT) and s[p] for p in s)):
             found.append(f"{plural(len(typed), 'row')} with text that is typed and not entered: {_named(typed)}")
         if lost := self._left_out():
             found.append(
@@ -173,18 +168,15 @@ class Reviewing:
             assert save is not None
             save(self._document.data, path)
             return
+        source = reviewed.source
         with progress(lambda rows: rows / len(reviewed)) as so_far, _advising():
-            self._write_table(path, so_far)
-
-    def _write_table(self, path: str, so_far: Progress) -> None:
-        source = self._reviewed.source
-        is_new = source.kind == "csv" and bool(self.cells.keys() - set(source.column_names()))  # a header lacks it
-        if is_rewritten(source, path) and not is_new:
-            rewrite(source, path, {}, self._edits(so_far))
-            return
-        require_writable(path)
-        require_one_format(source, path)
-        write_batches(path, self._rows(so_far), schema_of(self.source))
+            is_new = source.kind == "csv" and bool(self.cells.keys() - set(source.column_names()))  # a header lacks it
+            if is_rewritten(source, path) and not is_new:
+                rewrite(source, path, {}, self._edits(so_far))
+                return
+            require_writable(path)
+            require_one_format(source, path)
+            write_batches(path, self._rows(so_far), schema_of(self.source))
 
     def _rows(self, so_far: Progress) -> Iterator[pa.RecordBatch]:
         for batch in self.batches():
@@ -213,8 +205,3 @@ def _advising() -> Iterator[None]:
 
 def _named(rows: list[int]) -> str:
     return ", ".join(f"{row:,}" for row in rows[:NAMED]) + (", …" if len(rows) > NAMED else "")
-
-
-def _without(applied: Applied, start: int, dropped: list[int]) -> pa.RecordBatch:
-    rows = range(applied.batch.num_rows)
-    return taken(applied.batch, sorted(set(rows) - {row - start for row in dropped})) if dropped else applied.batch

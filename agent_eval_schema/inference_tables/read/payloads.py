@@ -266,8 +266,7 @@ def _note_beside(content: Request, body: dict[str, Any]) -> None:
         if path[0] in body and (found := _id_at(body, path)):
             content.session_id = found
             break
-    user = _id_at(body, ("context", "user_id")) if "context" in body else ""
-    user = user or (_id_at(body, ("user",)) if "user" in body else "")
+    user = _id_at(body, ("context", "user_id")) or _id_at(body, ("user",))
     tags, custom = {"user_id": user} if user else {}, body.get("custom_inputs")
     for key, entry in custom.items() if isinstance(custom, dict) else ():
         if entry is not None:
