@@ -96,12 +96,9 @@ class EmbeddedBuild(EvalSetBuild["pd.DataFrame"]):
                     yield out_rows(found.rows, self._schema)
 
         def large() -> Iterator[pa.RecordBatch]:
-            rows = 0
-            for batch in joined(staying(), ROWS_AT_LEAST, BYTES_AT_LEAST):
-                rows += batch.num_rows
-                yield batch
-            if not rows:
-                yield pa.RecordBatch.from_pylist([], schema=self._schema)
+            batches = joined(staying(), ROWS_AT_LEAST, BYTES_AT_LEAST)
+            yield next(batches, pa.RecordBatch.from_pylist([], schema=self._schema))
+            yield from batches
 
         if out is not None:
             write_rows(out, large(), self._schema)

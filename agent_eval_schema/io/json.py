@@ -54,30 +54,29 @@ def json_parts(path: str, position: Position | None = None) -> Iterator[ElementP
     if window.byte(start) != b"[":
         yield from _objects(window, start)
         return
-    end, at = 0, window.skip_blanks(start + 1)
+    end, problem, at = 0, "", window.skip_blanks(start + 1)
     closed = window.byte(at) == b"]"
-    while not closed:
-        before = window.text(end, at)
+    while not (closed or problem):
         if window.byte(at) in (b"", b"]"):
-            problem = "expected another element of the array" + ("" if window.byte(at) else ", the file ends")
-            yield ElementPart(before, window.rest(at).strip(), problem)
-            return
-        end = window.end_of_value(at)
+            problem = "expected another element of the array"
+            break
+        before, end = window.text(end, at), window.end_of_value(at)
         yield ElementPart(before, window.text(at, end))
         end = window.release(end)
         at = window.skip_blanks(end)
-        byte = window.byte(at)
-        closed = byte == b"]"
-        if byte == b",":
+        closed = window.byte(at) == b"]"
+        if window.byte(at) == b",":
             at = window.skip_blanks(at + 1)
         elif not closed:
-            problem = "expected a comma or the end of the array" + ("" if byte else ", the file ends")
-            yield ElementPart(window.text(end, at), window.rest(at).strip(), problem)
-            return
-    before, rest = window.text(end, at + 1), window.rest(at + 1)
+            problem = "expected a comma or the end of the array"
+    if problem:
+        problem += "" if window.byte(at) else ", the file ends"
+    else:
+        at += 1
+    before, rest = window.text(end, at), window.rest(at)
     text = rest.strip()
-    if text:
-        yield ElementPart(before, text, "expected the end of the file after the array")
+    if problem or text:
+        yield ElementPart(before, text, problem or "expected the end of the file after the array")
     else:
         yield ElementPart(before + rest)
 

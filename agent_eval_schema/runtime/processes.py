@@ -139,11 +139,9 @@ class Worker:
                 if message.unit >= 0:
                     continue
             while not self._stopped:
-                try:
+                with suppress(queue.Full):
                     self._messages.put(message, timeout=0.5)
                     break
-                except queue.Full:
-                    continue
 
     def messages(self) -> Iterator[WorkerMessage]:
         """The messages of this worker, in order. Raises EvalSetError if it could not do its share."""

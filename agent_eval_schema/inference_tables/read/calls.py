@@ -71,9 +71,8 @@ def new_record(logged: LoggedColumns, row: int, plan: BuildPlan, request: Reques
     record = CallRecord(row, logged_id.decode("utf-8", "replace") if logged_id else "", "", request, response)
     if not logged_id:
         digest = hashlib.blake2b(digest_size=8)  # of the content of the row, in whatever table or batch it is
-        parts: list[Any] = [logged.times[row], logged.statuses[row]]
-        columns = (logged.requests, logged.responses, logged.request_texts, logged.response_texts, logged.traces)
-        for part in (*parts, *(column[row] for column in columns)):
+        payloads = (logged.requests, logged.responses, logged.request_texts, logged.response_texts, logged.traces)
+        for part in [column[row] for column in (logged.times, logged.statuses, *payloads)]:
             digest.update(b"\0" if part is None else b"\1" + (part if isinstance(part, bytes) else str(part).encode()))
         record.logged_id = f"row-{digest.hexdigest()}"
         message = f"the row has no id; {record.logged_id} is a hash of its content"

@@ -41,7 +41,7 @@ class LoggedColumns:
         self.unreadable: dict[int, str] = {}
         self.requests, self.no_rows = _with_lines(batch, self.texts("request"), plan)
         self.responses = self.texts("response")
-        self.ids = self._first_of("request_id")
+        self.ids = self._ids()
         self.client_ids = self.texts("client_request_id")
         self.request_texts = self.texts("request_text")
         self.response_texts = self.texts("response_text")
@@ -100,12 +100,12 @@ class LoggedColumns:
         at = -1 if place is None or place[1] else self._batch.schema.get_field_index(place[0])
         return None if at < 0 or is_json_column(self._batch.schema.field(at)) else simplified(self._batch.column(at))
 
-    def _first_of(self, target: str) -> Bytes:
-        """The texts of a target; where they are absent, those of the next column that may hold it."""
-        texts = self.texts(target)
-        if target in dict(self._plan.fields) or None not in texts:
+    def _ids(self) -> Bytes:
+        """The IDs of the calls; where they are absent, those of the next column that may hold them."""
+        texts = self.texts("request_id")
+        if "request_id" in dict(self._plan.fields) or None not in texts:
             return texts
-        for name in self.family.columns.get(target, ()):
+        for name in self.family.columns.get("request_id", ()):
             if name in self._batch.schema.names:
                 others = _cells(self._batch, name, {})
                 texts = [o if t is None else t for t, o in zip(texts, others, strict=True)]
