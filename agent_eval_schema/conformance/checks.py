@@ -30,8 +30,7 @@ from agent_eval_schema.formats.overview import FormatOverview, overview
 from agent_eval_schema.formats.registry import FORMATS, find_format, formats_of_packages
 from agent_eval_schema.issues import Issue
 from agent_eval_schema.metrics.catalog import SYSTEMS
-from agent_eval_schema.metrics.definitions import metrics_of_packages
-from agent_eval_schema.metrics.row_metric import RowMetric
+from agent_eval_schema.metrics.definitions import RowMetric, metrics_of_packages
 from agent_eval_schema.rule import RowRule
 from agent_eval_schema.rules import rules_of_packages
 from agent_eval_schema.rules.reading import RULE_NOT_RUN

@@ -32,6 +32,7 @@ from agent_eval_schema.metrics.intervals import (
     ASSUMED_NEAR,
     ASSUMED_SHARE,
     NAN,
+    Numbers,
     is_binary,
     scale_of_scores,
     standard_error,
@@ -58,8 +59,6 @@ from agent_eval_schema.render.printable import Savable
 from agent_eval_schema.render.rows import ShownRow
 from agent_eval_schema.text.choices import require_choice
 from agent_eval_schema.text.describe import names
-
-Numbers = np.ndarray[Any, Any]
 
 CHANCE = 0.05
 """A difference with a smaller adjusted p value is significant, and colored."""

@@ -42,7 +42,7 @@ from agent_eval_schema.evaluation.comparison import (
 from agent_eval_schema.evaluation.result_blocks import SESSIONS_UNKNOWN, MetricComparison, name_of, written_alike
 from agent_eval_schema.evaluation.scored_rows import ScoredRows
 from agent_eval_schema.evaluation.table import REQUEST_ID
-from agent_eval_schema.metrics.intervals import NAN, mean_interval
+from agent_eval_schema.metrics.intervals import NAN, Numbers, mean_interval
 from agent_eval_schema.metrics.metric_info import MetricInfo
 from agent_eval_schema.render.blocks import (
     Block,
@@ -64,8 +64,6 @@ from agent_eval_schema.render.document import json_text, plain_values, versioned
 from agent_eval_schema.render.page import percent
 from agent_eval_schema.render.phrases import MISSING, NextCommand, number, plural, share, signed
 from agent_eval_schema.text.choices import shown
-
-Numbers = np.ndarray[Any, Any]
 
 SIDE = 0.5
 """A score from 0 to 1 passes from here on."""

@@ -18,8 +18,7 @@ from agent_eval_schema.cells.notes import IssueLog
 from agent_eval_schema.evaluation.comparison import ScoreComparison, compare
 from agent_eval_schema.evaluation.every_eval_ever import is_aggregate, open_evaluation, samples_of, write_evaluation
 from agent_eval_schema.evaluation.history import ScoreHistory
-from agent_eval_schema.evaluation.mlflow_evaluation import DATA_HASH, MlflowEvaluation, log_result
-from agent_eval_schema.evaluation.mlflow_run import RUNS, scores_of_run
+from agent_eval_schema.evaluation.mlflow_run import DATA_HASH, RUNS, MlflowEvaluation, log_result, scores_of_run
 from agent_eval_schema.evaluation.result_blocks import pictures_of, result_json, result_view
 from agent_eval_schema.evaluation.row_keys import row_keys
 from agent_eval_schema.evaluation.saved_result import ResultRecord, read_scores, versions, write_result, written_tables

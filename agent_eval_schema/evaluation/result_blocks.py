@@ -22,12 +22,11 @@ from agent_eval_schema.decoding.requests import last_question
 from agent_eval_schema.evaluation.scored_rows import Scored, ScoredRows
 from agent_eval_schema.evaluation.table import REQUEST_ID, RUN_COLUMNS, ScoreStats, cell_text, rows_by, score_column
 from agent_eval_schema.io.records import is_absent
-from agent_eval_schema.metrics.catalog import FAILURE, LATENCY, METRICS
-from agent_eval_schema.metrics.intervals import MeanInterval, is_binary
+from agent_eval_schema.metrics.catalog import FAILURE, LATENCY, METRICS, Direction
+from agent_eval_schema.metrics.intervals import MeanInterval, Numbers, is_binary
 from agent_eval_schema.metrics.metric_info import MetricInfo
-from agent_eval_schema.metrics.platforms import Direction
 from agent_eval_schema.metrics.trajectory import Match
-from agent_eval_schema.metrics.trajectory_columns import PREDICTED, REFERENCE, Numbers
+from agent_eval_schema.metrics.trajectory_columns import PREDICTED, REFERENCE
 from agent_eval_schema.render.blocks import (
     Block,
     Cell,

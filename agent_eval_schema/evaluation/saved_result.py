@@ -43,7 +43,8 @@ from agent_eval_schema.io.source import Source
 from agent_eval_schema.io.write import keeps_types, write_batches
 from agent_eval_schema.metrics.catalog import FAILURE, LATENCY
 from agent_eval_schema.metrics.independence import RowKeys
-from agent_eval_schema.metrics.metric_info import MetricInfo, Numbers, numbers_of
+from agent_eval_schema.metrics.intervals import Numbers
+from agent_eval_schema.metrics.metric_info import MetricInfo, numbers_of
 from agent_eval_schema.schema import EvalRow
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.choices import require_choice

@@ -68,8 +68,9 @@ from agent_eval_schema.io.records import is_absent
 from agent_eval_schema.io.source import Source
 from agent_eval_schema.issues import Finding, Issue
 from agent_eval_schema.metrics.definitions import SINGLE_TOOL_USE
+from agent_eval_schema.metrics.intervals import Numbers
 from agent_eval_schema.metrics.trajectory import DEFAULT_METRICS, TRAJECTORY_METRICS, Duplicates, Empty, Match
-from agent_eval_schema.metrics.trajectory_columns import PREDICTED, REFERENCE, Numbers, SessionCalls
+from agent_eval_schema.metrics.trajectory_columns import PREDICTED, REFERENCE, SessionCalls
 from agent_eval_schema.render.phrases import Call
 from agent_eval_schema.rule import Severity
 from agent_eval_schema.rules import RULES

@@ -22,7 +22,7 @@ import pandas as pd
 from msgspec.structs import asdict
 
 from agent_eval_schema.errors import EvalSetError
-from agent_eval_schema.evaluation.mlflow_evaluation import MlflowEvaluation
+from agent_eval_schema.evaluation.mlflow_run import MlflowEvaluation
 from agent_eval_schema.evaluation.saved_result import ResultRecord, data_hash
 from agent_eval_schema.evaluation.table import (
     NAMED,

@@ -26,8 +26,8 @@ from agent_eval_schema.io.records import is_absent
 from agent_eval_schema.issues import Finding, Issue
 from agent_eval_schema.metrics.catalog import FAILURE, LATENCY
 from agent_eval_schema.metrics.independence import RowKeys
-from agent_eval_schema.metrics.intervals import unit_of
-from agent_eval_schema.metrics.trajectory_columns import Numbers, SessionCalls
+from agent_eval_schema.metrics.intervals import Numbers, unit_of
+from agent_eval_schema.metrics.trajectory_columns import SessionCalls
 from agent_eval_schema.render.figures import Bar
 from agent_eval_schema.render.phrases import plural
 from agent_eval_schema.rules import RULES

@@ -27,10 +27,15 @@ from agent_eval_schema.evaluation.runner import error_line, run_all
 from agent_eval_schema.evaluation.table import EvalInputs, Measured
 from agent_eval_schema.evaluation.trajectories import ToolUseMetric, TrajectoryMetric
 from agent_eval_schema.io.records import is_absent
-from agent_eval_schema.metrics.definitions import DEFINITIONS, SINGLE_TOOL_USE, Definition, metrics_of_packages
+from agent_eval_schema.metrics.catalog import Direction
+from agent_eval_schema.metrics.definitions import (
+    DEFINITIONS,
+    SINGLE_TOOL_USE,
+    Definition,
+    RowMetric,
+    metrics_of_packages,
+)
 from agent_eval_schema.metrics.metric_info import MetricInfo, numbers_of
-from agent_eval_schema.metrics.platforms import Direction
-from agent_eval_schema.metrics.row_metric import RowMetric
 from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS
 from agent_eval_schema.render.phrases import plural
 from agent_eval_schema.schema import Document, ToolCall

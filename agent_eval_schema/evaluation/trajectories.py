@@ -25,6 +25,7 @@ from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.io.source import Source
 from agent_eval_schema.metrics.definitions import SINGLE_TOOL_USE
 from agent_eval_schema.metrics.independence import RowKeys
+from agent_eval_schema.metrics.intervals import Numbers
 from agent_eval_schema.metrics.trajectory import DEFAULT_METRICS, Duplicates, Empty, Match, require_options
 from agent_eval_schema.metrics.trajectory_columns import (
     ABSENT,
@@ -32,7 +33,6 @@ from agent_eval_schema.metrics.trajectory_columns import (
     PREDICTED,
     REFERENCE,
     UNREADABLE_CALLS,
-    Numbers,
     SessionCalls,
     Trajectories,
     read_trajectories,

@@ -38,7 +38,7 @@ from agent_eval_schema.formats.detection import Columns, Signs
 from agent_eval_schema.io.atomic import write_text
 from agent_eval_schema.io.source import Source
 from agent_eval_schema.issues import Finding, Issue
-from agent_eval_schema.metrics.platforms import PLATFORMS
+from agent_eval_schema.metrics.catalog import PLATFORMS
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.jsontext import column_of, put, structured, value_at
 

@@ -17,8 +17,7 @@ from itertools import zip_longest
 
 from msgspec import Struct
 
-from agent_eval_schema.metrics.partial_calls import pairs
-from agent_eval_schema.metrics.trajectory import Match, comparison
+from agent_eval_schema.metrics.trajectory import Match, comparison, pairs
 from agent_eval_schema.schema import ToolCall
 from agent_eval_schema.text import jsontext
 

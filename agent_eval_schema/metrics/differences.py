@@ -21,14 +21,11 @@ no certainty.
 import math
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from msgspec import Struct
 
-from agent_eval_schema.metrics.intervals import NAN
-
-Numbers = np.ndarray[Any, Any]
+from agent_eval_schema.metrics.intervals import NAN, Numbers
 
 LEAST_UNITS = 6
 """Independent units below which no pattern of signs has p < 0.05: of 5 the smallest p is 2 / 2⁵."""

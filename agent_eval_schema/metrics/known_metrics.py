@@ -11,10 +11,9 @@ from typing import Any
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from agent_eval_schema.metrics.catalog import FAILURE, LATENCY, METRICS, Metric
+from agent_eval_schema.metrics.catalog import FAILURE, LATENCY, METRICS, PLATFORMS, Metric
 from agent_eval_schema.metrics.definitions import DEFINITIONS, NAMES, metrics_of_packages
 from agent_eval_schema.metrics.metric_info import COUNTED, SHARE, STEPS, MetricInfo, word_of, words_in
-from agent_eval_schema.metrics.platforms import PLATFORMS
 
 
 def metric_info(name: str, known: Mapping[str, MetricInfo] = {}) -> MetricInfo:

@@ -15,11 +15,10 @@ import numpy as np
 from msgspec import Struct
 
 from agent_eval_schema.errors import EvalSetError
-from agent_eval_schema.metrics.platforms import Direction, Scale
+from agent_eval_schema.metrics.catalog import Direction, Scale
+from agent_eval_schema.metrics.intervals import Numbers
 from agent_eval_schema.text.choices import choice_problem
 from agent_eval_schema.text.visible import visible
-
-Numbers = np.ndarray[Any, Any]
 
 WORDS = {"yes": 1.0, "no": 0.0, "true": 1.0, "false": 0.0, "pass": 1.0, "fail": 0.0}
 

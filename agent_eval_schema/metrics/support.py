@@ -12,9 +12,8 @@ import numpy as np
 from msgspec import Struct
 
 from agent_eval_schema.errors import EvalSetError
-from agent_eval_schema.metrics.catalog import BIT, COMMON, FIELD_WORDS, MADE_BY_THE_APP, METRICS, SYSTEMS, Metric
+from agent_eval_schema.metrics.catalog import BIT, COMMON, FIELD_WORDS, MADE_BY_THE_APP, METRICS, SYSTEMS, Metric, Need
 from agent_eval_schema.metrics.definitions import metrics_of_packages
-from agent_eval_schema.metrics.platforms import Need
 from agent_eval_schema.text.choices import meant, require_choice, shown
 
 System = Literal[

@@ -23,6 +23,7 @@ from agent_eval_schema.cells.cells import Cells, read_cells
 from agent_eval_schema.cells.notes import IssueLog
 from agent_eval_schema.decoding.columns import decode_column
 from agent_eval_schema.decoding.values import FAILED, Values
+from agent_eval_schema.metrics.intervals import Numbers
 from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS, Ids, Match, Pair, comparison
 from agent_eval_schema.rules.reading import NOT_UTF8
 from agent_eval_schema.rules.tools import EMPTY_TRAJECTORY
@@ -30,8 +31,6 @@ from agent_eval_schema.schema import OTHER_KEYS
 from agent_eval_schema.text import jsontext
 
 PREDICTED, REFERENCE = "predicted_trajectory", "reference_trajectory"
-
-Numbers = np.ndarray[Any, Any]
 
 GIVEN, ABSENT, UNREADABLE_CALLS = 0, 1, 2
 """What there is of a trajectory."""

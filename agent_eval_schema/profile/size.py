@@ -25,12 +25,11 @@ from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.io.pandas import frame_of
 from agent_eval_schema.io.places import ending_of
 from agent_eval_schema.io.texts import read_bytes
-from agent_eval_schema.metrics.catalog import Metric
+from agent_eval_schema.metrics.catalog import Metric, Scale
 from agent_eval_schema.metrics.differences import Z
-from agent_eval_schema.metrics.intervals import LEAST_UNITS, is_binary, spread_by_group, t_quantile, wilson
+from agent_eval_schema.metrics.intervals import LEAST_UNITS, Numbers, is_binary, spread_by_group, t_quantile, wilson
 from agent_eval_schema.metrics.known_metrics import CATALOG, metric_info
 from agent_eval_schema.metrics.metric_info import SHARE, numbers_of
-from agent_eval_schema.metrics.platforms import Scale
 from agent_eval_schema.metrics.power import (
     rows_for_difference,
     rows_for_rate_difference,
@@ -165,9 +164,6 @@ def _note(rows: int, distinct: int, units: int, deviation: float | None, *, know
         what = "the spread of the values" if known_scale else "the scale of the scores"
         return f"no interval without past results: {what} is unknown"
     return "" if deviation else "no interval: all past scores are the same"
-
-
-Numbers = np.ndarray[Any, Any]
 
 
 def _rate(scores: Numbers) -> float:

@@ -21,7 +21,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from agent_eval_schema.errors import EvalSetError
-from agent_eval_schema.metrics.platforms import Direction
+from agent_eval_schema.metrics.catalog import Direction
 
 TABLE = "agent-eval-schema"
 """The table below `tool` in pyproject.toml."""

@@ -14,7 +14,7 @@ from collections.abc import Callable
 import pytest
 
 from agent_eval_schema import convert_eval_set, validate_eval_set
-from agent_eval_schema.metrics import platforms
+from agent_eval_schema.metrics import catalog
 from agent_eval_schema.metrics.catalog import METRICS
 from tests.conftest import DATA, Row
 
@@ -200,7 +200,7 @@ def test_a_row_supports_what_the_platform_accepts(
     assert file.read_text() == lines, f"let {platform} judge them again: tests/recorders/scored.py"
     recorded = json.loads((PLATFORMS / platform / "scored.json").read_text())
     release = re.escape(f"{recorded['package']} {recorded['version']}")
-    assert re.search(rf"^    {platform} +{release}", str(platforms.__doc__), re.MULTILINE)
+    assert re.search(rf"^    {platform} +{release}", str(catalog.__doc__), re.MULTILINE)
 
     names = {m.name.removeprefix(f"{platform}/"): m.name for m in METRICS if m.system == platform}
     shared = sorted(names.keys() & recorded["scored"].keys())

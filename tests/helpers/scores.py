@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from agent_eval_schema import EvalResult, validate_eval_set
-from agent_eval_schema.evaluation.mlflow_evaluation import MlflowEvaluation
+from agent_eval_schema.evaluation.mlflow_run import MlflowEvaluation
 from agent_eval_schema.evaluation.result import result_of_evaluation
 from agent_eval_schema.render.blocks import View
 

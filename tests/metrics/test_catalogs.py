@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_eval_schema.metrics import platforms
-from agent_eval_schema.metrics.platforms import PLATFORMS
+from agent_eval_schema.metrics import catalog
+from agent_eval_schema.metrics.catalog import PLATFORMS
 from tests.metrics.conftest import Files
 
 pytestmark = pytest.mark.oracle
@@ -43,7 +43,7 @@ def ending(names: Iterable[str], end: str) -> set[str]:
     return {name for name in names if name.endswith(end) and name != end}
 
 
-# system: the wheel of its source in platforms.py, the names of its metrics, what the catalog leaves out and why
+# system: the wheel of its source in catalog.py, the names of its metrics, what the catalog leaves out and why
 CATALOGS: dict[str, tuple[str, Callable[[Files], set[str]], dict[str, str]]] = {
     "azure": (
         "azure-ai-evaluation==1.18.10",
@@ -222,7 +222,7 @@ def test_the_metrics_of_a_package(system: str, files_of: Callable[[str], Files])
 @pytest.mark.parametrize("system", CATALOGS)
 def test_the_catalog_names_the_version(system: str) -> None:
     name, _, version = CATALOGS[system][0].partition("==")
-    assert re.search(rf"^    {system} +.*\b{name} {re.escape(version)}\b", str(platforms.__doc__), re.MULTILINE)
+    assert re.search(rf"^    {system} +.*\b{name} {re.escape(version)}\b", str(catalog.__doc__), re.MULTILINE)
 
 
 def test_the_metrics_of_google_adk() -> None:

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from agent_eval_schema import EvalSetError, MetricInfo
+from agent_eval_schema.metrics.definitions import FIELD_OF_INPUT, RowMetric
 from agent_eval_schema.metrics.known_metrics import CATALOG, metric_info
 from agent_eval_schema.metrics.metric_info import numbers_of, parse_scale
-from agent_eval_schema.metrics.row_metric import FIELD_OF_INPUT, RowMetric
 
 
 def test_words_of_judges_are_numbers() -> None:

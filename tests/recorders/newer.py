@@ -18,7 +18,7 @@ from pathlib import Path
 
 from agent_eval_schema.formats import kept
 from agent_eval_schema.formats.kept import kept_by_classes
-from agent_eval_schema.metrics import platforms
+from agent_eval_schema.metrics import catalog
 
 KEPT = Path(kept.__file__).with_name("kept.json")
 CATALOGS = Path(__file__).parents[1] / "metrics" / "test_catalogs.py"
@@ -60,7 +60,7 @@ def apply(package: str, latest: str) -> None:
     KEPT.write_text(json.dumps(tables, indent=1) + "\n", encoding="utf-8")
     if f'"{package}==' not in CATALOGS.read_text(encoding="utf-8"):
         return
-    for path, joint in ((CATALOGS, "=="), (Path(platforms.__file__), " ")):
+    for path, joint in ((CATALOGS, "=="), (Path(catalog.__file__), " ")):
         text = path.read_text(encoding="utf-8")
         path.write_text(
             re.sub(rf"\b{re.escape(package)}{joint}\d[\w.]*\b", f"{package}{joint}{latest}", text), encoding="utf-8"

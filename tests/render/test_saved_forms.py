@@ -23,7 +23,7 @@ from agent_eval_schema import (
     validate_eval_set,
 )
 from agent_eval_schema.conversion.convert import convert_file
-from agent_eval_schema.evaluation.mlflow_evaluation import MlflowEvaluation
+from agent_eval_schema.evaluation.mlflow_run import MlflowEvaluation
 from agent_eval_schema.evaluation.result import result_of_evaluation
 from agent_eval_schema.formats.names import TARGETS
 from tests.conftest import SAMPLES

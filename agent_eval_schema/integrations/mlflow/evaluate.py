@@ -21,8 +21,7 @@ from typing import Any, Literal
 import pandas as pd
 
 from agent_eval_schema.errors import EvalSetError, missing, warn_caller
-from agent_eval_schema.evaluation.mlflow_evaluation import DATA_HASH, MlflowEvaluation, log_params
-from agent_eval_schema.evaluation.mlflow_run import ROW_TAG, result_lines
+from agent_eval_schema.evaluation.mlflow_run import DATA_HASH, ROW_TAG, MlflowEvaluation, log_params, result_lines
 from agent_eval_schema.evaluation.result import EvalResult, result_of_evaluation
 from agent_eval_schema.evaluation.runnables import agent_name
 from agent_eval_schema.evaluation.table import REQUEST_ID

@@ -25,7 +25,7 @@ from agent_eval_schema.decoding.texts import decode_text
 from agent_eval_schema.decoding.values import FAILED
 from agent_eval_schema.formats.mlflow import as_trajectory
 from agent_eval_schema.io.records import encode_cells, is_absent
-from agent_eval_schema.metrics.platforms import Need
+from agent_eval_schema.metrics.catalog import Need
 from agent_eval_schema.metrics.support import need_words
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.traces.decode import decode_trace

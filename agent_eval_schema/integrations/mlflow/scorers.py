@@ -26,9 +26,8 @@ from typing import Annotated, Any, ClassVar, get_args
 
 from agent_eval_schema.errors import missing
 from agent_eval_schema.integrations.mlflow.scored_row import ScoredRow
-from agent_eval_schema.metrics.catalog import Metric
+from agent_eval_schema.metrics.catalog import Metric, Need
 from agent_eval_schema.metrics.definitions import DEFINITIONS, Definition
-from agent_eval_schema.metrics.platforms import Need
 from agent_eval_schema.metrics.tool_calls import ExtraCalls
 from agent_eval_schema.metrics.trajectory import Duplicates, Empty, Match
 from agent_eval_schema.schema import COLUMNS

@@ -12,7 +12,7 @@ from agent_eval_schema import json_schema
 from agent_eval_schema.formats.inference_tables import MAPPED, MAPPING_TARGETS, TABLE_FAMILIES
 from agent_eval_schema.formats.json_schema import SCHEMAS
 from agent_eval_schema.formats.registry import FORMATS
-from agent_eval_schema.metrics import platforms
+from agent_eval_schema.metrics import catalog
 from agent_eval_schema.metrics.catalog import FIELD_WORDS, METRICS, SYSTEMS
 from agent_eval_schema.metrics.definitions import DEFINITIONS
 from agent_eval_schema.metrics.known_metrics import CATALOG
@@ -152,7 +152,7 @@ def metrics() -> str:
         "[Sources of the directions](#sources-of-the-directions) names what states it, per metric.\n",
         '<div class="filterable">\n',
     ]
-    of_platforms = re.findall(r"^    ([\w-]+)\s+(.+(?:\n {20}.+)*)", str(platforms.__doc__), re.MULTILINE)
+    of_platforms = re.findall(r"^    ([\w-]+)\s+(.+(?:\n {20}.+)*)", str(catalog.__doc__), re.MULTILINE)
     sources = {system: " ".join(source.split()) for system, source in of_platforms}
     for system in SYSTEMS:
         rows = [
