@@ -41,6 +41,7 @@ from agent_eval_schema.render.phrases import EXAMPLES_SHOWN, Call, NextCommand, 
 from agent_eval_schema.render.rows import RowContent, ShownRow
 from agent_eval_schema.rule import Severity
 from agent_eval_schema.rules import RULES
+from agent_eval_schema.runtime.groups import by_key
 from agent_eval_schema.text.edits import Edit
 
 EXAMPLES_KEPT = 20
@@ -333,11 +334,8 @@ def _found(issue: Issue, sign: str) -> Example:
 
 # --- metrics
 def _metrics(summary: DiffSummary, system: str) -> Iterator[Block]:
-    differing: dict[str, list[MetricChange]] = {}
     totals = Counter(line.system for line in summary.metrics)
-    for line in summary.metrics:
-        if line.gained or line.lost or line.old != line.new:
-            differing.setdefault(line.system, []).append(line)
+    differing = by_key((x.system, x) for x in summary.metrics if x.gained or x.lost or x.old != x.new)
     differ = {name: f"{len(lines)} of {totals[name]} metrics differ" for name, lines in differing.items()}
     columns = ["Metric", "#before → now", "Why"]
     tables = {
@@ -402,13 +400,9 @@ RowsOfSide = Mapping[int | str, ShownRow]
 
 def changed_rows(summary: DiffSummary) -> dict[DiffPlace, list[CellChange]]:
     """The rows of the examples, each with its cells that changed."""
-    found: dict[DiffPlace, list[CellChange]] = {}
-    for field in summary.fields:
-        for change in field.examples:
-            found.setdefault(change.row, []).append(change)
-    for place in (*summary.became_invalid, *summary.removed, *summary.added, *summary.became_valid):
-        found.setdefault(place, [])
-    return found
+    found = by_key((change.row, change) for field in summary.fields for change in field.examples)
+    others = (*summary.became_invalid, *summary.removed, *summary.added, *summary.became_valid)
+    return found | {place: [] for place in others if place not in found}
 
 
 def row_by_row(summary: DiffSummary, old: RowsOfSide, new: RowsOfSide) -> list[ShownRow]:
@@ -467,10 +461,7 @@ def _row(
 
 def _story_metrics(summary: DiffSummary, place: DiffPlace, sign: str) -> Iterator[tuple[str, list[str], str]]:
     """The metrics that the row lost (−) or gained (+), those with the same reason together."""
-    by_why: dict[str, list[str]] = {}
-    for line in summary.metrics:
-        if line.system in COMMON:
-            for found in line.lost_examples if sign == "−" else line.gained_examples:
-                if found.row.key == place.key:
-                    by_why.setdefault(found.why, []).append(line.metric)
-    yield from ((sign, names, why) for why, names in by_why.items())
+    lines = [line for line in summary.metrics if line.system in COMMON]
+    rows = ((row, x.metric) for x in lines for row in (x.lost_examples if sign == "−" else x.gained_examples))
+    by_why = by_key((row.why, metric) for row, metric in rows if row.row.key == place.key)
+    return ((sign, names, why) for why, names in by_why.items())

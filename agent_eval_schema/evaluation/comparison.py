@@ -57,6 +57,7 @@ from agent_eval_schema.render.document import json_text, plain_values, versioned
 from agent_eval_schema.render.phrases import MISSING, NextCommand, counted, number, plural, signed
 from agent_eval_schema.render.printable import Savable
 from agent_eval_schema.render.rows import ShownRow
+from agent_eval_schema.runtime.groups import by_key
 from agent_eval_schema.text.choices import require_choice
 from agent_eval_schema.text.describe import names
 
@@ -236,13 +237,8 @@ class ScoreComparison(OfSeveral):  # numpydoc ignore=PR01
         ({}, {'exact_match': -1.0})
         """
         least = self._least_effects(min_effect)
-        return {
-            line.metric: line.difference
-            for line in self.lines
-            if line.gain < 0
-            and abs(line.difference) >= least.get(line.metric, 0.0)
-            and (line.p_adjusted < alpha or not significant)
-        }
+        worse = [line for line in self.lines if line.gain < 0 and (line.p_adjusted < alpha or not significant)]
+        return {line.metric: line.difference for line in worse if abs(line.difference) >= least.get(line.metric, 0.0)}
 
     def _least_effects(self, min_effect: float | Mapping[str, float]) -> Mapping[str, float]:
         """The smallest difference that counts, by metric."""
@@ -308,17 +304,15 @@ class ScoreComparison(OfSeveral):  # numpydoc ignore=PR01
         if failed is None:
             failed = any(line.gain < 0 for line in judged if line.p_adjusted < alpha)
         is_unjudged = not judged and any(line.difference for line in figures)
+        verdict = f"{_in_words(rows, better)}{significant_words(judged, tested, alpha)}" if rows else "No score differs"
         if is_unjudged:
             verdict = "no metric is judged: only figures differ"
-        else:
-            significant = significant_words(judged, tested, alpha)
-            verdict = f"{_in_words(rows, better)}{significant}" if rows else "No score differs"
         about = [Line(words, "muted") for words in _about_test(judged, tested, self._units)]
         about += [Line(f"{line.metric}: {words}.", "warning") for line in judged for words in _warnings(line)]
         if self.matched_by in (REQUEST_ID, BY_QUESTION):
             about.append(Line(f"Rows are matched by {self.matched_by}.", "muted"))
         about += [Line(remark, "warning") for remark in self.remarks]
-        means: list[Block] = [_means(judged, tested > 1, alpha, "Metrics"), *about]
+        means: list[Block] = [_means(judged, tested > 1, alpha), *about]
         not_judged: list[Block] = [
             Line("Figures and constants, which are not judged:" if figures else "", "muted"),
             _figures(figures),
@@ -451,23 +445,22 @@ def matched_rows(old: ScoredRows, new: ScoredRows, key: str | None) -> MatchedRo
     differs, else by request_id or question."""
     tables, keys = (old.metrics_table, new.metrics_table), (old._keys, new._keys)
     if key is not None:
-        return _by_labels([_unique(table, key) for table in tables], key)
+        return _by_labels(*(_unique(table, key) for table in tables), by=key)
     problem = _difference(*tables, keys)
     if not problem:
         places = np.arange(old.row_count)
         return MatchedRows(places, places, BY_POSITION)
     if all(REQUEST_ID in t and t[REQUEST_ID].notna().all() and not t[REQUEST_ID].duplicated().any() for t in tables):
-        found = _by_labels([table[REQUEST_ID] for table in tables], REQUEST_ID)
+        found = _by_labels(*(table[REQUEST_ID] for table in tables), by=REQUEST_ID)
         if len(found.old):
             return found
     if any(key is None or not key.questions.any() for key in keys):
         raise EvalSetError(f"{problem}: {_GIVE_KEY}")
-    return _by_labels([_occurrences(key.questions) for key in keys if key is not None], BY_QUESTION)
+    return _by_labels(*(_occurrences(key.questions) for key in keys if key is not None), by=BY_QUESTION)
 
 
-def _by_labels(labels: Sequence[pd.Series[Any]], by: str) -> MatchedRows:
+def _by_labels(old: pd.Series[Any], new: pd.Series[Any], *, by: str) -> MatchedRows:
     """The rows with equal labels; absent ones equal none."""
-    old, new = labels
     places = pd.Series(np.arange(len(new)), index=new.to_numpy())
     found = places[places.index.notna()].reindex(old.where(old.notna(), None).to_numpy())
     there = found.notna().to_numpy() & old.notna().to_numpy()
@@ -626,24 +619,17 @@ def _about_test(lines: Sequence[MetricComparison], tested: int, units: str) -> I
         )
     elif lines:
         yield f"Cannot be tested: {units}. At least {LEAST_UNITS} independent units are needed."
-    notes: dict[str, list[str]] = {}
-    for line in lines:
-        if line.note and (tested or line.p_value == line.p_value):
-            few = line.p_value != line.p_value
-            count = plural(line.units, "independent unit")
-            notes.setdefault(f"{line.note}: {count}" if few else line.note, []).append(line.metric)
+    noted = [line for line in lines if line.note and (tested or line.p_value == line.p_value)]
+    few = [f": {plural(line.units, 'independent unit')}" if line.p_value != line.p_value else "" for line in noted]
+    notes = by_key((f"{line.note}{count}", line.metric) for line, count in zip(noted, few, strict=True))
     for note, metrics in notes.items():
         yield f"{', '.join(metrics)}: {note}."
 
 
 def _warnings(line: MetricComparison) -> Iterator[str]:
     """What a reader of the change has to know: a direction that is assumed, scores that are missing."""
-    if line.assumption:
-        yield line.assumption
-    if line.assumes:
-        yield f"the scale of {line.metric} is not known: the interval assumes {line.assumes}"
-    if line.missing:
-        yield line.missing
+    assumes = f"the scale of {line.metric} is not known: the interval assumes {line.assumes}" if line.assumes else ""
+    return filter(None, (line.assumption, assumes, line.missing))
 
 
 def gain_mood(gain: float) -> str:
@@ -659,13 +645,13 @@ def _figures(lines: Sequence[MetricComparison]) -> Table:
     return Table(["metric", "#before", "#after", "#change", "#rows"], rows, title="Not judged", at_once=AT_ONCE)
 
 
-def _means(lines: Sequence[MetricComparison], adjusted: bool, alpha: float, title: str) -> Table:
+def _means(lines: Sequence[MetricComparison], adjusted: bool, alpha: float) -> Table:
     names = ["metric", "%worse ← → better", "#before", "#after", "#change", "#95% interval", "#up", "#down", "#rows"]
     widest = max((_extent(line) for line in lines if _is_share(line)), default=0.0)
     return Table(
         [*names, "#p", *(["#Holm p"] if adjusted else [])],
         [_mean(line, adjusted, alpha, widest) for line in lines],
-        title=title,
+        title="Metrics",
         at_once=AT_ONCE,
     )
 

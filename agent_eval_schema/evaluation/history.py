@@ -63,6 +63,7 @@ from agent_eval_schema.render.blocks import (
 from agent_eval_schema.render.document import json_text, plain_values, versioned
 from agent_eval_schema.render.page import percent
 from agent_eval_schema.render.phrases import MISSING, NextCommand, number, plural, share, signed
+from agent_eval_schema.runtime.groups import by_key
 from agent_eval_schema.text.choices import shown
 
 SIDE = 0.5
@@ -463,11 +464,8 @@ def _over_runs(scores: Sequence[float]) -> str:
 
 def _trend(lines: Sequence[MetricOfRun]) -> str:
     """The means of the metric that changed most from the first run to the last: `recall 0.7 → 0.9; `."""
-    means: dict[str, list[float]] = {}
-    for line in lines:
-        means.setdefault(line.metric, []).append(line.mean)
-    changes = {metric: abs(of[-1] - of[0]) for metric, of in means.items() if of[-1] != of[0] and of[-1] == of[-1]}
-    changes = {metric: change for metric, change in changes.items() if change == change}
+    means = by_key((line.metric, line.mean) for line in lines)
+    changes = {metric: change for metric, of in means.items() if (change := abs(of[-1] - of[0])) > 0}
     if not changes:
         return ""
     most, others = max(changes, key=lambda metric: changes[metric]), len(means) - 1

@@ -60,6 +60,7 @@ from agent_eval_schema.render.phrases import (
 from agent_eval_schema.render.rows import ShownRow, ShownScore
 from agent_eval_schema.rule import Severity
 from agent_eval_schema.rules import rule_of
+from agent_eval_schema.runtime.groups import by_key
 from agent_eval_schema.text.describe import truncate
 from agent_eval_schema.text.visible import visible
 from agent_eval_schema.validation.row_content import CELL, content_of, cut_text
@@ -348,10 +349,7 @@ def _about_intervals(result: ScoredRows) -> Iterator[str]:
     for metric, interval in result._intervals.items():
         if interval.assumes:
             yield f"{metric}: the scale of {metric} is not known: the interval assumes {interval.assumes}."
-    notes: dict[str, list[str]] = {}
-    for metric, interval in result._intervals.items():
-        if interval.note and interval.rows:
-            notes.setdefault(interval.note, []).append(metric)
+    notes = by_key((of.note, metric) for metric, of in result._intervals.items() if of.note and of.rows)
     for note, metrics in notes.items():
         which = "all metrics" if len(metrics) == len(result._intervals) > 1 else ", ".join(metrics)
         yield f"{which}: {note}."

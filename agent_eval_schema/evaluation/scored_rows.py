@@ -46,6 +46,7 @@ from agent_eval_schema.metrics.independence import Units, independent_units
 from agent_eval_schema.metrics.intervals import NO_REPEATS, MeanInterval, mean_interval, spread_by_group
 from agent_eval_schema.metrics.known_metrics import metric_info
 from agent_eval_schema.render.phrases import Call, NextCommand, plural
+from agent_eval_schema.runtime.groups import by_key
 from agent_eval_schema.text.choices import require_choice, shown
 from agent_eval_schema.text.describe import names
 from agent_eval_schema.validation.plan import make_plan
@@ -349,9 +350,8 @@ class ScoredRows:
     @cached_property
     def _reason_groups(self) -> list[tuple[str, int, list[str]]]:
         """(reason, rows, metrics): the metrics with the same reason on as many rows together."""
-        groups: dict[tuple[str, int], list[str]] = {}
-        for metric, reason, rows in self.unscored.itertuples(index=False):
-            groups.setdefault((reason, rows), []).append(metric)
+        lines = self.unscored.itertuples(index=False)
+        groups = by_key(((reason, rows), metric) for metric, reason, rows in lines)
         return [(*key, metrics) for key, metrics in groups.items()]
 
     @cached_property

@@ -31,6 +31,7 @@ from agent_eval_schema.metrics.trajectory_columns import SessionCalls
 from agent_eval_schema.render.figures import Bar
 from agent_eval_schema.render.phrases import plural
 from agent_eval_schema.rules import RULES
+from agent_eval_schema.runtime.groups import by_key
 from agent_eval_schema.validation.checked_batch import verdict
 from agent_eval_schema.validation.plan import Plan
 
@@ -194,11 +195,7 @@ def headline(rows: int, scored: Mapping[str, int], failed: int, names: Sequence[
     if not rows or counts == {0}:
         parts.append("no row was scored" if rows else "no row to score")
     elif counts and min(counts) < rows:
-        fewer: dict[int, list[str]] = {}
-        for name, count in scored.items():
-            if count < rows:
-                fewer.setdefault(count, []).append(name)
-        for count, of in fewer.items():
+        for count, of in by_key((count, name) for name, count in scored.items() if count < rows).items():
             which = " and ".join(of) if len(of) <= NAMED_METRICS else f"{len(of)} of {len(scored)} metrics"
             parts.append(f"{count:,} of {plural(rows, 'row')} scored" + (f" by {which}" if len(counts) > 1 else ""))
     if left_out:

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from agent_eval_schema.metrics.catalog import FAILURE, LATENCY, METRICS, PLATFORMS, Metric
 from agent_eval_schema.metrics.definitions import DEFINITIONS, NAMES, metrics_of_packages
 from agent_eval_schema.metrics.metric_info import COUNTED, SHARE, STEPS, MetricInfo, word_of, words_in
+from agent_eval_schema.runtime.groups import by_key
 
 
 def metric_info(name: str, known: Mapping[str, MetricInfo] = {}) -> MetricInfo:
@@ -73,9 +74,8 @@ def _of_definition(name: str) -> MetricInfo:
 def _by_word() -> dict[str, MetricInfo]:
     """By the name of a metric, in any spelling: the information that all platforms agree on; else it is unknown. An
     amount keeps its name: what a platform scores from 0 to 1 under it, such as a limit that was kept, is not asked."""
-    found: dict[str, list[MetricInfo]] = {}
-    for info in (*CATALOG.values(), *map(_of_definition, (*DEFINITIONS, LATENCY))):
-        found.setdefault(word_of(info.name), []).append(info)
+    every = (*CATALOG.values(), *map(_of_definition, (*DEFINITIONS, LATENCY)))
+    found = by_key((word_of(info.name), info) for info in every)
     amounts = {word: [i for i in infos if i.scale is not None and i.scale[1] is None] for word, infos in found.items()}
     return {word: _common(word, amounts[word] or infos) for word, infos in found.items()}
 

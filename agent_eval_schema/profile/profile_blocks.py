@@ -34,6 +34,7 @@ from agent_eval_schema.render.blocks import (
 from agent_eval_schema.render.page import percent
 from agent_eval_schema.render.phrases import EXAMPLES_SHOWN, NextCommand, counted, number, plural, share
 from agent_eval_schema.render.rows import ShownRow
+from agent_eval_schema.runtime.groups import by_key
 
 
 class RowExample(Struct, frozen=True):
@@ -362,12 +363,11 @@ def _power(summary: ProfileSummary, curve: Curve | None) -> Iterator[Block]:
     supported = [power for power in summary.power if power.rows]
     lines: list[Sequence[Words | Cell]] = []
     texts: list[Sequence[Words]] = []
-    notes: dict[str, list[str]] = {}
+    notes = by_key((power.note, short_name(power.metric)) for power in supported if power.note)
     for power in supported:
         scale = "" if power.scale is None else f" ({power.scale[0]:g} to {power.scale[1]:g})"
         name = Part(f"{power.metric}{scale}", "name")
         if power.note:
-            notes.setdefault(power.note, []).append(short_name(power.metric))
             lines.append([name, f"{power.rows:,}", Cell(power.note, "muted", span=6)])
         else:
             # the effective rows, the width and the differences, and the rows for 5, 3 and 1 points

@@ -36,6 +36,7 @@ from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.integrations.mlflow.frames import of_two_kinds
 from agent_eval_schema.issues import Issue
 from agent_eval_schema.rule import Severity
+from agent_eval_schema.runtime.groups import by_key
 from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.describe import first_names
@@ -74,7 +75,7 @@ def key_of(value: Any) -> str:
 def to_records(rows: Iterable[RowWithSource]) -> list[DatasetRecord]:
     """The records of canonical rows, one each, in order. `row` in a row is its position, `source` where it is from."""
     rows = list(rows)
-    records = [_natural(row) for row in rows]
+    records = list(map(_natural, rows))
     for row, record, (read, _) in zip(rows, records, read_records(records), strict=True):
         for column in RECORDED:
             if read[column] != row[column]:
@@ -146,11 +147,8 @@ def read_records(records: list[DatasetRecord]) -> list[tuple[RowWithSource, Issu
 
 def errors_by_row(report: Report) -> dict[int, list[Issue]]:
     """The errors of each row that has any, in their order."""
-    found: dict[int, list[Issue]] = {}
-    for issue in report.iter_issues():
-        if issue.row is not None and issue.severity is Severity.ERROR:
-            found.setdefault(issue.row, []).append(issue)
-    return found
+    errors = (issue for issue in report.iter_issues() if issue.severity is Severity.ERROR)
+    return by_key((issue.row, issue) for issue in errors if issue.row is not None)
 
 
 def _cells(record: DatasetRecord) -> dict[str, Any]:
@@ -211,9 +209,7 @@ class Chosen(Struct):
 
 def choose_rows(rows: list[RowWithSource], stored: list[DatasetRecord], on_duplicate: OnDuplicate) -> Chosen:
     """Choose a row for each request. Raise EvalSetError for `"raise"` if a row would get no record of its own."""
-    groups: dict[str, list[RowWithSource]] = {}
-    for row in rows:
-        groups.setdefault(key_of(whole(row, "inputs")), []).append(row)
+    groups = by_key((key_of(whole(row, "inputs")), row) for row in rows)
     there = {key_of(r["inputs"]): r for r in stored}
     met = [there[key] for key in groups if key in there]
     known = {r["id"]: row for r, (row, _) in zip(met, read_records(met), strict=True)}
