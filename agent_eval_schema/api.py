@@ -285,7 +285,10 @@ def normalize_eval_set(
     require_bool("fix", fix)
     source = open_source(data, "data", columns, format=format, outputs=outputs, select=select, ignore=ignore)
     if is_spark(source.data):
-        return _normalized_on_spark(source, on_invalid, fix)
+        checked = _checked_on_spark(source, fix)
+        if on_invalid == "raise" and checked.invalid_count:
+            raise InvalidEvalSetError(check_source(source))
+        return checked.normalized(on_invalid)
     if fix:
         from agent_eval_schema.fix.fix import fix_source
 
@@ -322,13 +325,6 @@ def _checked_on_spark(source: Source, fix: bool = False) -> CheckedFrame:
     require_rows_apart(source)
     plan = make_plan(source)
     return CheckedFrame(source.data, source, plan, fixes_of_batches(source, plan) if fix else None)
-
-
-def _normalized_on_spark(source: Source, on_invalid: OnInvalid, fix: bool) -> DataFrame:
-    checked = _checked_on_spark(source, fix)
-    if on_invalid == "raise" and checked.invalid_count:
-        raise InvalidEvalSetError(check_source(source))
-    return checked.normalized(on_invalid)
 
 
 @overload
@@ -397,8 +393,7 @@ def metric_support(
         checked = _checked_on_spark(source)
         return checked.metric_support(_metric_names(checked.plan.format, system))
     report = report_on(data, source)
-    wanted = _metric_names(report.format, system)
-    return report_on_rows(report).metric_support[wanted]
+    return report_on_rows(report).metric_support[_metric_names(report.format, system)]
 
 
 def _metric_names(format: str, system: System) -> list[str]:

@@ -280,8 +280,7 @@ class ScoreHistory(OfSeveral):  # numpydoc ignore=PR01
         title = "Rows that changed sides, most changes first"
         blocks.append(Section("rows", title, list(self._rows(title))))
         following = [NextCommand(self._command, "lists all rows that changed sides")] if self._command else []
-        about_runs = zip(self.runs, [result._about for result in self._results], strict=True)
-        runs = [Only("html", [Terms(list(about_runs))])]
+        runs = [Only("html", [Terms(list(zip(self.runs, [of._about for of in self._results], strict=True)))])]
         return View(
             title=verdict, about=runs, verdict=verdict, mood=mood, blocks=blocks, following=following, first=first
         )

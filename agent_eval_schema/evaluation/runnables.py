@@ -195,8 +195,7 @@ def _agent_input(runnable: Any) -> Callable[[Any], Any]:
 
 
 def _pyfunc_input(model: Any) -> Callable[[Any], Any]:
-    signature = getattr(model.metadata, "signature", None)
-    inputs = getattr(signature, "inputs", None)
+    inputs = getattr(getattr(model.metadata, "signature", None), "inputs", None)
     names = [n for n in (inputs.input_names() if inputs is not None else ()) if isinstance(n, str)]
     if "messages" in names:  # a ChatModel, a ChatAgent
         return lambda prompt: {"messages": messages_of(prompt)}
@@ -318,15 +317,13 @@ def _read_documented(value: dict[str, Any]) -> Answer:
 
 def _read_steps(value: dict[str, Any]) -> Answer:
     response, failed = _text(value.get("output"))
-    steps = value["intermediate_steps"]
-    actions = [step[0] if isinstance(step, list) and step else step for step in steps or ()]
-    calls = [_action(action) for action in actions]
+    actions = [step[0] if isinstance(step, list) and step else step for step in value["intermediate_steps"]]
+    calls = list(map(_action, actions))
     if None in calls:
         at = calls.index(None)
-        return Answer(
-            response, None, f"intermediate_steps[{at}]: expected an action with a tool, got {describe(actions[at])}"
-        )
-    return Answer(response, [c for c in calls if c is not None], failed)
+        problem = f"intermediate_steps[{at}]: expected an action with a tool, got {describe(actions[at])}"
+        return Answer(response, None, problem)
+    return Answer(response, calls, failed)
 
 
 def _action(action: Any) -> dict[str, Any] | None:

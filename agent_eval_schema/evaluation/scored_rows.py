@@ -350,8 +350,7 @@ class ScoredRows:
     @cached_property
     def _reason_groups(self) -> list[tuple[str, int, list[str]]]:
         """(reason, rows, metrics): the metrics with the same reason on as many rows together."""
-        lines = self.unscored.itertuples(index=False)
-        groups = by_key(((reason, rows), metric) for metric, reason, rows in lines)
+        groups = by_key(((reason, rows), metric) for metric, reason, rows in self.unscored.itertuples(index=False))
         return [(*key, metrics) for key, metrics in groups.items()]
 
     @cached_property
@@ -430,8 +429,7 @@ class ScoredRows:
             spread = self._spreads.get(name, NO_REPEATS)
             lines.append({"metric": name, **asdict(found), "std_questions": spread[0], "std_answers": spread[1]})
         names = ["metric", *MeanInterval.__struct_fields__, "std_questions", "std_answers"]
-        frame = pd.DataFrame(lines, columns=names)
-        return frame.astype({"rows": "int64", "units": "int64"})
+        return pd.DataFrame(lines, columns=names).astype({"rows": "int64", "units": "int64"})
 
     def _stats(self, metric: str) -> ScoreStats:
         require_choice("metric", metric, self.tallies)

@@ -188,8 +188,7 @@ def headline(rows: int, scored: Mapping[str, int], failed: int, names: Sequence[
     with a score by metric, `names` the first of those on which a call failed."""
     parts = []
     if failed:
-        more = ", …" if failed > len(names) else ""
-        which = f"row{'' if failed == 1 else 's'} {', '.join(names)}{more}"
+        which = f"row{'' if failed == 1 else 's'} {', '.join(names)}{', …' if failed > len(names) else ''}"
         parts.append(f"{failed:,} of {plural(rows, 'call')} failed ({which})")
     counts = set(scored.values())
     if not rows or counts == {0}:

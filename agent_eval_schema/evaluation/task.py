@@ -299,8 +299,7 @@ def journal_at(path: str | None, prompts: Iterable[Any]) -> Iterator[Journal]:
                 file.write(first)
                 file.flush()
             file.seek(0)
-            finished = _read(path, file, head)
-            yield Journal(file, finished)
+            yield Journal(file, _read(path, file, head))
     except BlockingIOError:
         raise EvalSetError(f"{path}: another run is writing this checkpoint file") from None
     except OSError as error:

@@ -154,10 +154,7 @@ def measure_custom(metric: CustomMetric, table: EvalInputs) -> Measured:
     """The scores of a user-defined metric; a row on which it raises an exception has none."""
     found = [_custom_row(metric, row) for row in table.rows()]
     parts = dict.fromkeys(["score", *(part for columns, _ in found for part in columns)])
-    return (
-        {part: [columns.get(part) for columns, _ in found] for part in parts},
-        [reason for _, reason in found],
-    )
+    return {part: [columns.get(part) for columns, _ in found] for part in parts}, [reason for _, reason in found]
 
 
 def _custom_row(metric: CustomMetric, row: dict[str, Any]) -> tuple[dict[str, Any], str | None]:

@@ -89,8 +89,7 @@ class EvalSetItem(pytest.Item):
 
         if self.name != VALID:
             assert isinstance(self.parent, EvalSetFile)
-            wrong = failures(self.report, self.parent.found.settings.fail_on, self.name)
-            raise AssertionError("\n".join(wrong))
+            raise AssertionError("\n".join(failures(self.report, self.parent.found.settings.fail_on, self.name)))
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """The issues, without a traceback, which would only show this file."""

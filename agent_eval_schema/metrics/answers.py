@@ -22,7 +22,7 @@ what was retrieved is not known, so no score (NaN).
 import math
 import re
 from collections.abc import Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any
 
 from agent_eval_schema.errors import import_extra
@@ -48,7 +48,7 @@ def _bleu() -> Any:
 _WORD = re.compile("[a-zA-Z0-9]")
 
 
-def _rouge(kind: str, response: str, reference: str) -> float:
+def rouge(kind: str, response: str, reference: str) -> float:
     """NaN if the reference has no word: those of rouge-score are runs of ASCII letters and digits."""
     if not _WORD.search(reference):
         return math.nan
@@ -61,10 +61,8 @@ def _rouge_scorer(kind: str) -> Any:
     return import_extra("rouge_score.rouge_scorer", "text-metrics", "rouge-score 0.1.2").RougeScorer([kind])
 
 
-rouge_1 = partial(_rouge, "rouge1")
-rouge_2 = partial(_rouge, "rouge2")
-rouge_l = partial(_rouge, "rougeL")
-rouge_l_sum = partial(_rouge, "rougeLsum")
+ROUGE = {"rouge_1": "rouge1", "rouge_2": "rouge2", "rouge_l": "rougeL", "rouge_l_sum": "rougeLsum"}
+"""The kinds of rouge-score by the names of the metrics."""
 
 
 Documents = Sequence[Document]

@@ -46,10 +46,7 @@ _NO_CALL = "reference_trajectory is empty: no call is expected"
 DEFINITIONS: dict[str, Definition] = {
     "exact_match": Definition(*_TEXTS, answers.exact_match),
     "bleu": Definition(*_TEXTS, answers.bleu),
-    "rouge_1": Definition(*_TEXTS, answers.rouge_1, _NO_WORD),
-    "rouge_2": Definition(*_TEXTS, answers.rouge_2, _NO_WORD),
-    "rouge_l": Definition(*_TEXTS, answers.rouge_l, _NO_WORD),
-    "rouge_l_sum": Definition(*_TEXTS, answers.rouge_l_sum, _NO_WORD),
+    **{name: Definition(*_TEXTS, partial(answers.rouge, kind), _NO_WORD) for name, kind in answers.ROUGE.items()},
     "document_recall": Definition(*_DOCUMENTS, answers.document_recall, _NO_RECALL),
     "document_precision": Definition(*_DOCUMENTS, answers.document_precision, _NO_PRECISION),
     **{name: Definition(_BOTH, _BOTH, partial(score_trajectory, name), _NO_TRAJECTORY) for name in TRAJECTORY_METRICS},

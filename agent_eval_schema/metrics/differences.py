@@ -113,8 +113,7 @@ def _ends(sums: Numbers, sizes: Numbers, below: float) -> tuple[float, float]:
         c = total**2 - Z**2 * float((sums**2).sum())
         root = math.sqrt(max(b**2 - a * c, 0.0))
         return (b - root) / a, (b + root) / a
-    means = _subset_means(sums, sizes, differ)
-    ordered = np.sort(means)
+    ordered = np.sort(_subset_means(sums, sizes, differ))
     cut = int(np.searchsorted(ordered, 0.0, side="right"))
     lower, upper = ordered[:cut], ordered[cut:]
     if below < TAIL and len(upper):

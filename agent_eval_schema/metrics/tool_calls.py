@@ -36,9 +36,7 @@ ExtraCalls = Literal["FAIL", "ALLOW"]
 
 def tool_invocation(predicted: Calls, reference: Calls) -> float:
     """The share of the expected tools that were called, in any order (`toolInvocationScore`)."""
-    if not reference:
-        return math.nan
-    return (_tools(predicted) & _tools(reference)).total() / len(reference)
+    return (_tools(predicted) & _tools(reference)).total() / len(reference) if reference else math.nan
 
 
 def tool_ordered_invocation(predicted: Calls, reference: Calls) -> float:

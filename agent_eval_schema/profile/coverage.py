@@ -140,8 +140,7 @@ def find_leaks(facts: Facts, repeats: Repeats, others: Sequence[Other], threshol
             exact[facts.found.get(2 * texts.index(i), [])] = True
             answered[facts.found.get(2 * texts.index(i) + 1, [])] = True
         near = _near(facts, other.questions, threshold) & repeats.has_question & ~exact
-        kinds = {SAME: exact, NEAR: near, TRUTH: answered}
-        for kind, rows in kinds.items():
+        for kind, rows in {SAME: exact, NEAR: near, TRUTH: answered}.items():
             if rows.any():
                 yield FoundLeak(other.name, kind, np.flatnonzero(rows).tolist())
     for place, found in facts.in_prompt.items():

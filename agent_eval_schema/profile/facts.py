@@ -171,9 +171,7 @@ def script_of(text: str) -> str | None:
     scripts += [_script(c) for c in _BEYOND_ASCII(head) if c.isalpha()]
     if not scripts:
         return None
-    if "Japanese" in scripts:
-        return "Japanese"
-    return max(dict.fromkeys(scripts), key=scripts.count)
+    return "Japanese" if "Japanese" in scripts else max(dict.fromkeys(scripts), key=scripts.count)
 
 
 _LETTERS = string.ascii_letters.encode()

@@ -54,12 +54,9 @@ class Options(Struct, frozen=True):
             number = getattr(self, name)
             if not isinstance(number, int) or isinstance(number, bool) or number < 0:
                 raise EvalSetError(f"{name}: expected a whole number from 0 on; got {shown(number)}")
-        price = self.price
-        is_right = price is None or (
-            set(price) == {"input", "output"}
-            and all(_is_number(amount) and 0 <= amount < float("inf") for amount in price.values())
-        )
-        if price is not None and not is_right:
+        price = {"input": 0.0, "output": 0.0} if self.price is None else self.price
+        is_right = set(price) == {"input", "output"}
+        if not is_right or not all(_is_number(amount) and 0 <= amount < float("inf") for amount in price.values()):
             expected = 'amounts per million tokens, such as {"input": 2.5, "output": 10}'
             raise EvalSetError(f"price: expected {expected}; got {dict(price)!r}")
         if self.tokenizer is not None:

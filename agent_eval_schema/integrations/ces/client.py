@@ -65,31 +65,28 @@ NOTHING_READ = "nothing was read"
 UNSURE = "the update may have been made or not: read the evaluation before you try again"
 UNSURE_IMPORT = "the import may have been made or not: list the evaluations of the app before you try again"
 
-STATUS_NAMES = {
-    400: "INVALID_ARGUMENT",
-    401: "UNAUTHENTICATED",
-    403: "PERMISSION_DENIED",
-    404: "NOT_FOUND",
-    409: "ABORTED",
-    412: "FAILED_PRECONDITION",
-    429: "RESOURCE_EXHAUSTED",
-}
-"""Google's name for an HTTP status, which occurs as text in the answer of a tool."""
+FIX_FIELDS = "correct the fields that the server names"
+READ_AGAIN = "the evaluation has changed since it was read (etag): read it again, and make the update from that"
 
-ADVICE = {
-    "INVALID_ARGUMENT": "correct the fields that the server names",
-    "UNAUTHENTICATED": f"set {TOKEN_VARIABLE} to a fresh token: gcloud auth print-access-token",
-    "PERMISSION_DENIED": "the account of the token may not do this with evaluations of the app",
-    "NOT_FOUND": "check the name, and the endpoint",
-    "ALREADY_EXISTS": "another evaluation of the app has this displayName",
-    "ABORTED": "the evaluation has changed since it was read (etag): read it again, and make the update from that",
-    "FAILED_PRECONDITION": "correct the fields that the server names",
-    "RESOURCE_EXHAUSTED": "wait, and try again",
-    "INTERNAL": "",
-    "UNAVAILABLE": "",
-    "DEADLINE_EXCEEDED": "",
-}
+_FAILURES = (
+    ("INVALID_ARGUMENT", 400, "3", FIX_FIELDS),
+    ("UNAUTHENTICATED", 401, None, f"set {TOKEN_VARIABLE} to a fresh token: gcloud auth print-access-token"),
+    ("PERMISSION_DENIED", 403, "7", "the account of the token may not do this with evaluations of the app"),
+    ("NOT_FOUND", 404, "5", "check the name, and the endpoint"),
+    ("ALREADY_EXISTS", None, "6", "another evaluation of the app has this displayName"),
+    ("ABORTED", 409, "10", READ_AGAIN),
+    ("FAILED_PRECONDITION", 412, None, FIX_FIELDS),
+    ("RESOURCE_EXHAUSTED", 429, None, "wait, and try again"),
+    *((name, None, None, "") for name in ("INTERNAL", "UNAVAILABLE", "DEADLINE_EXCEEDED")),
+)
+"""Google's name for a failure, which occurs as text in the answer of a tool; its HTTP status; its code in a
+`google.rpc.Status`; and what to do."""
+
+ADVICE = {name: advice for name, _, _, advice in _FAILURES}
 """What to do, by the first of these names that a failure contains; the outcome where there is no advice."""
+
+_OF_STATUS = {status: name for name, status, _, _ in _FAILURES}
+_OF_CODE = {code: name for name, _, code, _ in _FAILURES}
 
 
 # --- where to, and as whom
@@ -175,7 +172,7 @@ class Sender:
             raise self.failure(f"{where} points to {target}, where the token must not go")
         words = words_of(answer.text)
         reason = f": {self.quoted(words)}" if words else ""
-        named = f"{words} {STATUS_NAMES.get(status, '')}" if status < 500 else ""
+        named = f"{words} {_OF_STATUS.get(status, '')}" if status < 500 else ""
         raise self.failure(f"{where} answered {status}{reason}", self.advice(named, self.outcome))
 
     async def _exchange(self, request: Any, where: str, writes: bool, reply_to: Any) -> tuple[Any, bool]:
@@ -288,8 +285,6 @@ REST_ENDPOINT = "https://ces.googleapis.com"
 
 GOODBYE = 2.0
 """Seconds for the end of a session."""
-
-FIX_FIELDS = "correct the fields that the server names"
 
 T = TypeVar("T")
 
@@ -525,7 +520,7 @@ def import_evaluations(
         while True:
             operation = _object(answer.text, sender, "an operation")
             if isinstance(error := operation.get("error"), dict):
-                words = f"{error.get('message')} {_STATUS_CODES.get(str(error.get('code')), '')}".strip()
+                words = f"{error.get('message')} {_OF_CODE.get(str(error.get('code')), '')}".strip()
                 raise sender.failure(f"the import failed: {sender.quoted(words)}", sender.advice(words, UNSURE_IMPORT))
             if operation.get("done") is True:
                 found = operation.get("response")
@@ -535,23 +530,13 @@ def import_evaluations(
                 await anyio.sleep(POLLING)
                 answer = await sender.deliver("GET", where + status)
             except EvalSetError as error:  # of the question, while the import goes on
-                reason = str(error).removesuffix(f": {sender.outcome}")
-                raise EvalSetError(f"{reason}: {sender.outcome}") from None
+                raise sender.failure(str(error).removesuffix(f": {sender.outcome}")) from None
 
     return _sent(send, check_endpoint(endpoint or REST_ENDPOINT), token, timeout, UNSURE_IMPORT, NOTHING_CHANGED)
 
 
 POLLING = 1.0
 """Seconds between two questions whether an operation is done."""
-
-_STATUS_CODES = {
-    "3": "INVALID_ARGUMENT",
-    "5": "NOT_FOUND",
-    "6": "ALREADY_EXISTS",
-    "7": "PERMISSION_DENIED",
-    "10": "ABORTED",
-}
-"""Google's names for the codes of a `google.rpc.Status`, as far as there is advice for them."""
 
 
 def _sent(

@@ -44,8 +44,7 @@ TRACE_STATE = "__trace__"
 
 def _for_genai(columns: Columns, outputs: str, inputs: Inputs) -> pd.DataFrame:
     requests = cells_of(columns, "request")
-    shape = INPUTS[inputs]
-    shaped = [shape(r) if messages_of(r) else None for r in requests]
+    shaped = [INPUTS[inputs](r) if messages_of(r) else None for r in requests]
     if inputs == "auto":
         shaped = [i if isinstance(i, dict) else s for i, s in zip(cells_of(columns, "inputs"), shaped, strict=True)]
     frame: Columns = {"inputs": shaped}

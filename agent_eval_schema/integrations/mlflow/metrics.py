@@ -76,8 +76,7 @@ def mlflow_metrics(frame: pd.DataFrame, scorers: Iterable[RowScorer] | None = No
     from agent_eval_schema.integrations.mlflow.scorers import SCORERS, TrajectorySingleToolUse
 
     if scorers is None:
-        options: dict[str, Any] = {}
-        scorers = [kind(**options) for kind in SCORERS if kind is not TrajectorySingleToolUse]
+        scorers = [kind() for kind in SCORERS if kind is not TrajectorySingleToolUse]  # type: ignore[call-arg]
     return [_metric(scorer) for scorer in scorers if set(scorer.reads) <= set(frame.columns)]
 
 

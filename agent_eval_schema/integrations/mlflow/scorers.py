@@ -126,8 +126,7 @@ class RowScorer(Scorer):  # numpydoc ignore=PR01
 
     def model_dump(self, **_: Any) -> dict[str, Any]:
         """The serialized form that `Scorer.model_validate` reads: the source of a function that calls this class."""
-        options = {"name": self.name, **self.options}
-        arguments = ", ".join(f"{name}={value!r}" for name, value in options.items())
+        arguments = ", ".join(f"{name}={value!r}" for name, value in {"name": self.name, **self.options}.items())
         passed_on = ", ".join(f"{name}={name}" for name in _ARGUMENTS)
         written = SerializedScorer(
             name=self.name,

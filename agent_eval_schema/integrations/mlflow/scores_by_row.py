@@ -45,11 +45,11 @@ def scores_by_row(
     reasons: dict[int, str] = {}
     found: set[int] = set()
     for line in lines:
-        row, assessments = _of_a_line(line)
+        row = _place(line)
         if row is None:
             continue
         found.add(row)
-        joined.take(row, of_run(assessments, run_id))
+        joined.take(row, of_run(_assessments(line), run_id))
         run = ScoredRow(None, None, None, line.get("trace")).derived if ran else None
         if run is not None and run.failure:
             reasons[row] = "predict_fn raised an exception" + (f": {visible(run.error)}" if run.error else "")
@@ -74,15 +74,14 @@ def scores_by_row(
     return of_rows, why, failures
 
 
-def _of_a_line(line: dict[str, Any]) -> tuple[int | None, list[dict[str, Any]]]:
-    """The position of the row that a line of mlflow's result is about, and its assessments."""
+def _assessments(line: dict[str, Any]) -> list[dict[str, Any]]:
+    """The assessments of a line of mlflow's result."""
     if "assessments" in line:
         found = line["assessments"] or []
     else:
         text = line.get("trace")
         found = jsontext.decode(text)["info"].get("assessments") or [] if isinstance(text, str) else []
-    assessments = [a if isinstance(a, dict) else a.to_dictionary() for a in found]
-    return _place(line), assessments
+    return [a if isinstance(a, dict) else a.to_dictionary() for a in found]
 
 
 def _place(line: Mapping[str, Any]) -> int | None:

@@ -90,8 +90,7 @@ class SupportedScorers(list["Scorer"]):  # numpydoc ignore=PR01
         rows = [(x.scorer, x.system, f"{x.rows:,} / {x.total:,}", x.why_left_out or "included") for x in included_first]
         table = Table(["Scorer", "System", "#rows", "Included, or why not"], rows, title="Scorers", at_once=5)
         verdict = f"{len(self):,} of {len(self._lines):,} scorers are supported"
-        section = Section("scorers", "Scorers", [table])
-        return as_inline(View(title=verdict, verdict=verdict, blocks=[section]))
+        return as_inline(View(title=verdict, verdict=verdict, blocks=[Section("scorers", "Scorers", [table])]))
 
 
 NEEDS_JUDGE = "needs a judge: name one with model="

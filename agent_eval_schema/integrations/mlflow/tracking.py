@@ -13,7 +13,6 @@ from inspect import signature
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -124,9 +123,8 @@ def traces_from_store(
     def batches() -> Iterator[pa.RecordBatch]:
         yield from open_file(folder.file(_FILE)).batches()
 
-    def take(mask: np.ndarray[Any, Any]) -> pd.DataFrame:
-        frame: pd.DataFrame = open_file(folder.file(_FILE)).take(mask)
-        return frame
+    def take(mask: np.ndarray[Any, Any]) -> Any:
+        return open_file(folder.file(_FILE)).take(mask)
 
     are = "is" if len(excluded) == 1 else "are"
     message = f"{plural(len(excluded), 'trace')} that an evaluation logged {are} excluded"
