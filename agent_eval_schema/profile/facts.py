@@ -55,15 +55,6 @@ TEXTS = ("request", "response", "truth", "guidelines", "context")
 NAMES = ("tools_offered", "tools_expected", "tools_called", "uris_expected", "uris_retrieved", "guidelines", "tags")
 """Lists of names whose rows are counted."""
 
-FACTS = (
-    *("exact", "words", "shingles", "script", "turns", "session", "document"),
-    *(*(f"{name}_length" for name in TEXTS), "chunks", *NAMES, "moment", "in_prompt", "found"),
-)
-"""What is kept of each row: the hash of its question (0 if there is none), the number and the pairs of its words, its
-script and turns; the hashes of its session and its first expected document; the lengths of its texts, its chunks, the
-lists of names; the microseconds since 1970 UTC when it was logged, where its own prompt contains its ground truth, and
-the given texts that contain its question (2 i) or its truth (2 i + 1)."""
-
 TIMES = ("request_time", "timestamp", "timestamp_ms", "created_at", "date")
 """Columns, unknown to the format, that may say when a row was logged."""
 
@@ -73,15 +64,10 @@ def fact_batch(
 ) -> pa.RecordBatch:
     """The validation results of the rows of a batch, and what is kept of the rows; `texts` are normalized."""
     checked = check_batch(batch, replace(plan, columns=True))
-    rows = _Cells(rows_of(checked))
-    columns = dict(zip(FACTS, _facts(rows, texts, tokenizer), strict=True))
+    columns = _facts(_Cells(rows_of(checked)), texts, tokenizer)
     fields = [*VERDICT, *((name, column.type) for name, column in columns.items())]
     arrays = [*checked.columns[: len(VERDICT)], *columns.values()]
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields, checked.schema.metadata))
-
-
-def fact(facts: pa.RecordBatch, name: str) -> pa.Array:
-    return facts.column(len(VERDICT) + FACTS.index(name))
 
 
 class _Cells:
@@ -119,7 +105,11 @@ def _distinct(lists: pa.ListArray) -> pa.ListArray:
     return list_array(np.bincount(rows[first], minlength=len(lists)), values.take(pa.array(first)))
 
 
-def _facts(rows: _Cells, texts: Sequence[str], tokenizer: str | None) -> Iterator[pa.Array]:
+def _facts(rows: _Cells, texts: Sequence[str], tokenizer: str | None) -> dict[str, pa.Array]:
+    """What is kept of each row: the hash of its question (0 if there is none), the number and the pairs of its words,
+    its script and turns; the hashes of its session and its first expected document; the lengths of its texts, its
+    chunks, the lists of names; the microseconds since 1970 UTC when it was logged, where its own prompt contains its
+    ground truth, and the given texts that contain its question (2 i) or its truth (2 i + 1)."""
     chats = messages_of(rows.texts("request"))
     inputs = rows.texts("inputs")
     questions = question_texts(chats)
@@ -132,32 +122,36 @@ def _facts(rows: _Cells, texts: Sequence[str], tokenizer: str | None) -> Iterato
         list(dict.fromkeys(text for _, texts in cell for text in texts or ())) if cell else [] for cell in named
     ]
     of = shingled(questions, beside_questions(chats, questions, inputs))
-    yield pa.array(of.exact)
-    yield pa.array(of.words)
-    yield list_array(np.diff(of.ends), pa.array(of.shingles))
-    yield pa.array([script_of(q) for q in questions], pa.string())
-    yield pa.array([[m.role for m in messages].count("user") for messages in chats], pa.int64())
-    yield from _beside_question(rows)
+    session, document = _beside_question(rows)
     response, called = rows.column("response"), _distinct(rows.parts("predicted_trajectory", "tool_name"))
-    for texts_of in (
-        list_array([1] * rows.size, pa.array(questions, pa.string())),
-        list_array(response.is_valid(), response.drop_null()),
-        pa.array(truths, LARGE_STRINGS),
-        pa.array(guidelines, STRINGS),
-        rows.parts("retrieved_context", "content"),
-    ):
-        yield pa.array(lengths(texts_of, tokenizer))
-    yield pc.list_value_length(rows.column("retrieved_context")).fill_null(0).cast(pa.int64())
-    yield _offered(called, inputs, traced)
-    yield _distinct(rows.parts("reference_trajectory", "tool_name"))
-    yield called
-    yield _distinct(rows.parts("expected_retrieved_context", "doc_uri"))
-    yield _distinct(rows.parts("retrieved_context", "doc_uri"))
-    yield pa.array(guidelines, STRINGS)
-    yield pa.array([[f"{k}={v}" for k, v in t] if t else [] for t in tags], STRINGS)
-    yield pa.array(_moments(rows, traced), pa.int64())
-    yield pa.array([t.in_prompt for t in traced], pa.string())
-    yield pa.array(_found(questions, truths, texts), pa.list_(pa.int32()))
+    read = {
+        "request": list_array([1] * rows.size, pa.array(questions, pa.string())),
+        "response": list_array(response.is_valid(), response.drop_null()),
+        "truth": pa.array(truths, LARGE_STRINGS),
+        "guidelines": pa.array(guidelines, STRINGS),
+        "context": rows.parts("retrieved_context", "content"),
+    }
+    return {
+        "exact": pa.array(of.exact),
+        "words": pa.array(of.words),
+        "shingles": list_array(np.diff(of.ends), pa.array(of.shingles)),
+        "script": pa.array([script_of(q) for q in questions], pa.string()),
+        "turns": pa.array([[m.role for m in messages].count("user") for messages in chats], pa.int64()),
+        "session": session,
+        "document": document,
+        **{f"{name}_size": pa.array(lengths(read[name], tokenizer)) for name in TEXTS},
+        "chunks": pc.list_value_length(rows.column("retrieved_context")).fill_null(0).cast(pa.int64()),
+        "tools_offered": _offered(called, inputs, traced),
+        "tools_expected": _distinct(rows.parts("reference_trajectory", "tool_name")),
+        "tools_called": called,
+        "uris_expected": _distinct(rows.parts("expected_retrieved_context", "doc_uri")),
+        "uris_retrieved": _distinct(rows.parts("retrieved_context", "doc_uri")),
+        "guidelines": read["guidelines"],
+        "tags": pa.array([[f"{k}={v}" for k, v in t] if t else [] for t in tags], STRINGS),
+        "moment": pa.array(_moments(rows, traced), pa.int64()),
+        "in_prompt": pa.array([t.in_prompt for t in traced], pa.string()),
+        "found": pa.array(_found(questions, truths, texts), pa.list_(pa.int32())),
+    }
 
 
 # --- questions
@@ -271,11 +265,6 @@ def _found(questions: list[str], truths: list[list[str]], texts: Sequence[str]) 
     ]
 
 
-def column_of(facts: pa.RecordBatch, name: str) -> Array:
-    """A column of numbers, 0 where there is none."""
-    return np.asarray(fact(facts, name).fill_null(0))
-
-
 SYSTEM_PROMPT, EARLIER_MESSAGE = "the system prompt", "an earlier message of the prompt"
 
 
@@ -332,7 +321,7 @@ def tool_names(tools: Any) -> list[str]:
 
 
 # --- all rows
-PER_ROW = ("exact", "words", "session", "document", "chunks", *(f"{name}_length" for name in TEXTS))
+PER_ROW = ("exact", "words", "session", "document", "chunks", *(f"{name}_size" for name in TEXTS))
 DAY = 86_400 * 1_000_000
 
 
@@ -361,10 +350,10 @@ class Facts:
         self.row_count += facts.num_rows
         valid = np.asarray(verdict(facts, "valid")).astype(bool)
         for name in PER_ROW:
-            self._columns[name].append(column_of(facts, name).copy())
+            self._columns[name].append(np.asarray(facts.column(name).fill_null(0)).copy())
         self._columns["truth"].append(np.asarray(verdict(facts, "truth_hash").fill_null(0)).copy())
         self._columns["id"].append(np.asarray(hash_array(verdict(facts, "id")).fill_null(0)))
-        shingles = fact(facts, "shingles")
+        shingles = facts.column("shingles")
         sizes = np.asarray(pc.list_value_length(shingles)).astype(np.int64)
         self._shingles.append(np.asarray(shingles.flatten())[np.repeat(valid, sizes)])
         self._sizes.append(np.where(valid, sizes, 0))
@@ -373,18 +362,18 @@ class Facts:
     def _count(self, facts: pa.RecordBatch, valid: Array, start: int) -> None:
         kept = pa.array(valid)
         for name in NAMES:
-            self.names[name].update(_counts(fact(facts, name).filter(kept).flatten()))
-        guidelines = pc.list_value_length(fact(facts, "guidelines").filter(kept)).fill_null(0)
+            self.names[name].update(_counts(facts.column(name).filter(kept).flatten()))
+        guidelines = pc.list_value_length(facts.column("guidelines").filter(kept)).fill_null(0)
         self.guideline_rows += int(np.count_nonzero(np.asarray(guidelines)))
         if self._documents is not None:
-            self.unknown_documents += _outside(fact(facts, "uris_expected").filter(kept), self._documents)
-        self.scripts.update(_counts(fact(facts, "script").filter(kept)))
-        self.turns.update(_counts(fact(facts, "turns").filter(kept)))
-        moments = np.asarray(fact(facts, "moment").filter(kept).drop_null())
+            self.unknown_documents += _outside(facts.column("uris_expected").filter(kept), self._documents)
+        self.scripts.update(_counts(facts.column("script").filter(kept)))
+        self.turns.update(_counts(facts.column("turns").filter(kept)))
+        moments = np.asarray(facts.column("moment").filter(kept).drop_null())
         self.days.update((moments // DAY).tolist())
-        for row in np.flatnonzero(valid & np.asarray(fact(facts, "in_prompt").is_valid())).tolist():
-            self.in_prompt[fact(facts, "in_prompt")[row].as_py()].append(start + row)
-        found = fact(facts, "found")
+        for row in np.flatnonzero(valid & np.asarray(facts.column("in_prompt").is_valid())).tolist():
+            self.in_prompt[facts.column("in_prompt")[row].as_py()].append(start + row)
+        found = facts.column("found")
         for row in np.flatnonzero(valid & (np.asarray(pc.list_value_length(found).fill_null(0)) > 0)).tolist():
             for code in found[row].as_py():
                 self.found.setdefault(code, []).append(start + row)

@@ -216,7 +216,7 @@ def _lines(facts: Facts, metrics: Sequence[Metric], options: Options) -> Iterato
         if not metric.judged or not rows.any():
             continue
         read = dict.fromkeys(READ_BY[field] for field in metric.fields if field in READ_BY)
-        size = {name: facts.array(f"{name}_length")[rows] for name in read}
+        size = {name: facts.array(f"{name}_size")[rows] for name in read}
         calls = np.ones(int(rows.sum()), np.int64)
         if metric.name in PER_CHUNK:  # each call has one chunk, and all that is read besides
             calls = facts.array("chunks")[rows]
