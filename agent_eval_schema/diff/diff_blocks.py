@@ -284,46 +284,25 @@ def _rows(summary: DiffSummary) -> Iterator[Block]:
 
 
 def _fields(summary: DiffSummary) -> Iterator[Block]:
-    groups = [
-        Group(
-            [Part(field.field, "tag path"), plural(field.rows, "row")],
-            [
-                Changes(
-                    field.field,
-                    [Change(c.row.rows, c.row.request_id, c.edits, c.more_edits) for c in field.examples],
-                    field.rows,
-                )
-            ],
-            is_open=field.rows <= ROWS_OPEN,
-        )
-        for field in summary.fields
-    ]
+    groups = []
+    for field in summary.fields:
+        changes = [Change(c.row.rows, c.row.request_id, c.edits, c.more_edits) for c in field.examples]
+        head: list[str | Part | Cell] = [Part(field.field, "tag path"), plural(field.rows, "row")]
+        groups.append(Group(head, [Changes(field.field, changes, field.rows)], is_open=field.rows <= ROWS_OPEN))
     yield Section("changes", "Changed", groups, short="Changes", text_title=f"Changed ({summary.rows['changed']:,})")
 
 
 def _issues(summary: DiffSummary) -> Iterator[Block]:
-    def moves(line: IssueChange) -> list[tuple[int, str]]:
+    details = [Detail("Where", "path"), Detail("What is wrong", before=": ")]
+    groups = []
+    for line in summary.issues:
         on_others = (line.on_added, "on added rows"), (line.on_removed, "on removed rows")
-        return [(line.gained, "gained"), (line.lost, "lost"), *on_others]
-
-    groups = [
-        Group(
-            [
-                Part(f"{line.code} {line.name}", f"tag {line.severity}"),
-                Part(f"{line.old:,} → {line.new:,}", "count"),
-                Part(f"({', '.join(counted(moves(line)))})", "muted"),
-            ],
-            [
-                Examples(
-                    [Detail("Where", "path"), Detail("What is wrong", before=": ")],
-                    [*(_found(i, "+") for i in line.gained_examples), *(_found(i, "-") for i in line.lost_examples)],
-                    signs="Change",
-                )
-            ],
-            is_open=line.severity is Severity.ERROR and 0 < line.gained + line.lost <= ROWS_OPEN,
-        )
-        for line in summary.issues
-    ]
+        moves = counted([(line.gained, "gained"), (line.lost, "lost"), *on_others])
+        rows = Part(f"{line.old:,} → {line.new:,}", "count")
+        head = [Part(f"{line.code} {line.name}", f"tag {line.severity}"), rows, Part(f"({', '.join(moves)})", "muted")]
+        found = [*(_found(i, "+") for i in line.gained_examples), *(_found(i, "-") for i in line.lost_examples)]
+        is_open = line.severity is Severity.ERROR and 0 < line.gained + line.lost <= ROWS_OPEN
+        groups.append(Group(head, [Examples(details, found, signs="Change")], is_open=is_open))
     yield Section("issues", "Issues gained and lost", groups, short="Issues", text_title="Issues")
 
 
@@ -341,22 +320,15 @@ def _metrics(summary: DiffSummary, system: str) -> Iterator[Block]:
     tables = {
         name: Table(columns, list(map(_metric, lines)), kind="metrics", notes=True) for name, lines in differing.items()
     }
-    texts: list[Block] = [
-        Section(name, f"Metric coverage ({name}): {differ[name]}", [tables[name]])
-        for name in (systems() if system == "all" else (system,))
-        if name in tables
-    ]
-    others = {
-        name: sum(bool(line.gained or line.lost) for line in lines)
-        for name, lines in differing.items()
-        if system not in (name, "all") and name in COMMON
-    }
-    if any(others.values()):
-        counts = ", ".join(f"{plural(count, 'metric')} of {name}" for name, count in others.items() if count)
+    named = [name for name in (systems() if system == "all" else (system,)) if name in tables]
+    texts: list[Block] = [Section(name, f"Metric coverage ({name}): {differ[name]}", [tables[name]]) for name in named]
+    moved = [line.system for line in summary.metrics if (line.gained or line.lost) and line.system in COMMON]
+    if others := Counter(name for name in moved if system not in (name, "all")):
+        counts = ", ".join(f"{plural(count, 'metric')} of {name}" for name, count in others.items())
         texts.append(Line(f"Gained or lost as well: {counts} (--system all)", "muted", indent=2))
     if summary.rows["moved"]:
-        moved = "Row numbers are zero-based. “row OLD → NEW” is a moved row."
-        texts.append(Section("moved", "", [Line(moved, "muted")], indent=0))
+        words = "Row numbers are zero-based. “row OLD → NEW” is a moved row."
+        texts.append(Section("moved", "", [Line(words, "muted")], indent=0))
     yield Only("text", texts)
     groups = [Group([Part(name, "tag"), differ[name]], [tables[name]]) for name in COMMON if name in tables]
     if groups:

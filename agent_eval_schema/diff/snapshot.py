@@ -211,14 +211,9 @@ class Snapshot:
         own, request = self.hash("inputs"), self.hash("request")
         question = np.where(own, mixed(own ^ mixed(request)), request)
         contents, ids = mixed(contents + np.uint64(1)), self.hash("request_id")
-        return [
-            np.where(ids != 0, mixed(mixed(ids) + contents), 0),
-            np.where((ids != 0) & (question != 0), mixed(mixed(ids) + question), 0),
-            ids,
-            contents,
-            question,
-            request,
-        ]
+        with_contents = np.where(ids != 0, mixed(mixed(ids) + contents), 0)
+        with_question = np.where((ids != 0) & (question != 0), mixed(mixed(ids) + question), 0)
+        return [with_contents, with_question, ids, contents, question, request]
 
     def errors(self, row: int) -> tuple[str, ...]:
         """The codes for which a row is invalid."""

@@ -167,11 +167,8 @@ class ScoreHistory(OfSeveral):  # numpydoc ignore=PR01
         all_units = units_of(results[0], informed or results[0], key, cluster)
         units = at[0] if all_units is None else all_units.codes[at[0]]
         self.remarks = [] if informed else [SESSIONS_UNKNOWN]
-        steps = [
-            metric_change(infos[name], before, after, units, asked)
-            for name, table in scores.items()
-            for before, after in pairwise(table.T)
-        ]
+        pairs = [(infos[name], *pair) for name, table in scores.items() for pair in pairwise(table.T)]
+        steps = [metric_change(*pair, units, asked) for pair in pairs]
         p_values = iter([step.p_adjusted for step in adjusted(steps)])
         self.lines = [
             line
@@ -182,12 +179,11 @@ class ScoreHistory(OfSeveral):  # numpydoc ignore=PR01
         self._changes = adjusted(changes)
         self._repeats = [line for name, table in scores.items() for line in _repeats(name, configurations, table)]
         self.noise = {name: _noise(table, configurations) for name, table in scores.items()}
-        changed = [
-            (keys[row], name, int(changes[row]), table[row].tolist(), row)
-            for name, table in scores.items()
-            for changes in [_changes(table)]
-            for row in np.flatnonzero(changes).tolist()
-        ]
+        changed = list[tuple[Any, str, int, list[float], int]]()
+        for name, of in scores.items():
+            times = _changes(of)
+            rows = np.flatnonzero(times).tolist()
+            changed += [(keys[row], name, int(times[row]), of[row].tolist(), row) for row in rows]
         changed.sort(key=lambda line: (-line[2], line[4]))  # the metrics of a row together
         columns = ["key", "metric", "changes", "scores"]
         self._changed = [row for *_, row in changed]

@@ -195,12 +195,8 @@ def scores_of_run(place: str) -> MlflowEvaluation | str:
     scores, reasons = (pd.DataFrame(columns, dtype="object") for columns in (found.scores, found.reasons))
     keys = keys_from_text(line["tags"].get(KEYS_TAG) for line in lines)
     sessions = keys is not None or any(row["session_id"] is not None for row in report.iter_rows())
-    return MlflowEvaluation(
-        *(scores, reasons, dict(run.data.metrics), run_id, report, None),
-        agent=run.data.params.get("agent"),
-        keys=keys,
-        sessions=sessions,
-    )
+    metrics, agent = dict(run.data.metrics), run.data.params.get("agent")
+    return MlflowEvaluation(scores, reasons, metrics, run_id, report, None, agent=agent, keys=keys, sessions=sessions)
 
 
 # --- a result as a run

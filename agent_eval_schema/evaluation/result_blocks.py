@@ -161,17 +161,14 @@ def result_view(result: ScoredRows, pictures: Pictures | None = None) -> View:
         latency = f"Latency: {', '.join(f'p{q * 100:g} {seconds(stats.percentile(q))}' for q in PERCENTILES)}"
     options = ", ".join(f"{name}={value}" for name, value in result.options.items())
     options = f" ({options})" if options else ""
-    notes = [
-        *([Line(("MLflow run ", Part(result.run_id, "code")), "muted")] if result.run_id else []),
-        Line(latency, "muted"),
-    ]
+    run = [Line(("MLflow run ", Part(result.run_id, "code")), "muted")] if result.run_id else []
     worst = pictures.worst if pictures else None
     return View(
         title=title,
         about=[Only("html", [Line(where, "muted")])],
         verdict=verdict_of(result),
         mood=mood_of(result),
-        notes=[Only("html", notes)],
+        notes=[Only("html", [*run, Line(latency, "muted")])],
         following=next_commands(result),
         then=pictures.review if pictures else [],
         first=first_of(result, worst),
@@ -197,11 +194,8 @@ METRICS_NAMED = 2
 def verdict_of(result: ScoredRows) -> str:
     """What the means cover and the worst of them: `1 of 4 rows scored; 3 unreadable: exact_match 0.5`."""
     coverage = result._headline or f"{plural(result.row_count, 'row')} evaluated"
-    unreadable = sum(
-        rows
-        for reason, rows, metrics in result._reason_groups
-        if reason.endswith(UNREADABLE) and len(metrics) == len(result.metrics)
-    )
+    of_all = [(reason, rows) for reason, rows, metrics in result._reason_groups if len(metrics) == len(result.metrics)]
+    unreadable = sum(rows for reason, rows in of_all if reason.endswith(UNREADABLE))
     if unreadable and result._headline:
         coverage = f"{coverage}; {unreadable:,} unreadable"
     lines = [line for line in result._lines if line.metric not in (LATENCY, FAILURE) and line.mean == line.mean]
@@ -479,14 +473,10 @@ def _steps(result: ScoredRows, line: ScoreSteps) -> list[Words | Cell]:
 
 def _grouping(column: str, groups: Sequence[GroupOfRows], infos: Mapping[str, MetricInfo]) -> Table:
     texts = {metric: aligned(group.means[metric].mean for group in groups) for metric in groups[0].means}
-    rows = [
-        [
-            Cell(group.value),
-            Cell(f"{group.rows:,}"),
-            *(Cell(texts[m][i], picture=_bar(infos[m], of.mean, of.low, of.high)) for m, of in group.means.items()),
-        ]
-        for i, group in enumerate(groups)
-    ]
+    rows = []
+    for i, group in enumerate(groups):
+        means = [Cell(texts[m][i], picture=_bar(infos[m], of.mean, of.low, of.high)) for m, of in group.means.items()]
+        rows.append([Cell(group.value), Cell(f"{group.rows:,}"), *means])
     names = [Column(column), Column("rows", is_number=True), *map(Column, groups[0].means)]
     return Table(names, rows, title=column, kind="groups")
 
@@ -650,15 +640,11 @@ def open_row(
 def _scores(info: MetricInfo, rows: Sequence[Mapping[str, Any]]) -> list[Cell]:
     """The scores of a metric, aligned and colored; words of a judge, or several scores of one row, as they are."""
     scores = [math.nan if is_absent(score := row[score_column(info.name)]) else float(score) for row in rows]
-    moods = [score_mood(info, score, any(0 < one < 1 for one in scores)) for score in scores]
-    texts = [
-        truncate(_words(row.get(f"{info.name}/value")), LONGEST_SCORE) or text
-        for text, row in zip(written_alike(info, scores), rows, strict=True)
-    ]
-    return [
-        Cell(text, mood, None if math.isnan(score) else score)
-        for text, mood, score in zip(texts, moods, scores, strict=True)
-    ]
+    graded, cells = any(0 < score < 1 for score in scores), []
+    for row, score, text in zip(rows, scores, written_alike(info, scores), strict=True):
+        words = truncate(_words(row.get(f"{info.name}/value")), LONGEST_SCORE)
+        cells.append(Cell(words or text, score_mood(info, score, graded), None if math.isnan(score) else score))
+    return cells
 
 
 LONGEST_SCORE = 24

@@ -117,12 +117,9 @@ def _is_only_async(part: Any) -> bool:
     waits = callable(getattr(part, "afunc", None)) or callable(getattr(part, "coroutine", None))
     if waits and not callable(getattr(part, "func", None)):
         return True
-    nodes, tools = (getattr(part, name, None) for name in ("nodes", "tools_by_name"))
     parts = [getattr(part, "bound", None), *(getattr(part, "steps", None) or ())]
-    parts += [
-        *(nodes if isinstance(nodes, dict) else {}).values(),
-        *(tools if isinstance(tools, dict) else {}).values(),
-    ]
+    for named in (getattr(part, name, None) for name in ("nodes", "tools_by_name")):
+        parts += named.values() if isinstance(named, dict) else ()
     return any(map(_is_only_async, parts))
 
 

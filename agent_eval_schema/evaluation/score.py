@@ -83,13 +83,7 @@ from agent_eval_schema.validation.plan import Plan, make_plan
 from agent_eval_schema.validation.validate import check_source
 
 METRIC_INPUTS = (
-    PREDICTED,
-    REFERENCE,
-    "response",
-    "retrieved_context",
-    "expected_retrieved_context",
-    "prompt",
-    "reference",
+    *(PREDICTED, REFERENCE, "response", "retrieved_context", "expected_retrieved_context", "prompt", "reference"),
 )
 """The columns that metrics read, under the names that they have there."""
 

@@ -531,9 +531,7 @@ class ScoredRows:
         return issues_frame(self._findings.kept) if self.report is None else self.report.issues
 
     def failing(
-        self,
-        thresholds: Mapping[str, float | tuple[float | None, float | None]],
-        confidence_level: float | None = None,
+        self, thresholds: Mapping[str, float | tuple[float | None, float | None]], confidence_level: float | None = None
     ) -> dict[str, float]:
         """Return the metrics that miss their threshold or are undefined.
 

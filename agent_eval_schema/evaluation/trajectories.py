@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from agent_eval_schema.cells.cells import read_cells
 from agent_eval_schema.cells.notes import IssueLog, reading_problems
@@ -105,12 +105,10 @@ class TrajectoryOptions(Struct, frozen=True):
         """The options of a call that are not the defaults, as `score` takes them."""
         names = tuple(m for m in self.metrics if isinstance(m, str))
         found: dict[str, Any] = {"metrics": names} if names and names != DEFAULT_METRICS else {}
-        for metric in self.metrics:
-            if not isinstance(metric, str):
-                found["tool_name"] = metric.tool_name
-        defaults = TrajectoryOptions(())
-        ways = ("duplicates", "empty", "match")
-        return found | {w: getattr(self, w) for w in ways if getattr(self, w) != getattr(defaults, w)}
+        tools = [m.tool_name for m in self.metrics if not isinstance(m, str)]
+        found |= {"tool_name": tools[-1]} if tools else {}
+        defaults = TrajectoryOptions(self.metrics)
+        return found | {name: value for name, value in asdict(self).items() if value != getattr(defaults, name)}
 
     @property
     def names(self) -> tuple[str, ...]:

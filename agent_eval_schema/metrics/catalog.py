@@ -134,10 +134,7 @@ _TAKEN = Counter(name for metrics in PLATFORMS.values() for name in metrics)
 
 METRICS: tuple[Metric, ...] = tuple(
     Metric(
-        system,
-        name if system in COMMON or _TAKEN[name] == 1 else f"{system}/{name}",
-        line.fields,
-        bool(line.judged),
+        system, name if system in COMMON or _TAKEN[name] == 1 else f"{system}/{name}", line.fields, bool(line.judged)
     )
     for system, metrics in PLATFORMS.items()
     for name, line in metrics.items()

@@ -127,16 +127,8 @@ def support_of(metric: Metric, valid_masks: Mapping[int, int], total: int, outpu
         singles = {k: v for k, v in lacking.items() if len(k) == 1}
         unlock = max(singles or lacking, key=lambda k: lacking[k])
     gained = sum(rows for needs, rows in lacking.items() if set(needs) <= set(unlock))
-    return Support(
-        metric.system,
-        metric.name,
-        supported,
-        total,
-        ", and ".join(need_words(n) for n in unlock),
-        gained,
-        _condition(metric, outputs),
-        metric.judged,
-    )
+    words, condition = ", and ".join(map(need_words, unlock)), _condition(metric, outputs)
+    return Support(metric.system, metric.name, supported, total, words, gained, condition, metric.judged)
 
 
 def _condition(metric: Metric, outputs: str) -> str:

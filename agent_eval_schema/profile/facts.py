@@ -223,10 +223,8 @@ def _traced(rows: _Cells, truths: list[list[str]]) -> list[Traced]:
     if traces.count(None) == rows.size:
         return [Traced()] * rows.size
     contents = rows.parts("retrieved_context", "content").to_pylist()
-    return [
-        Traced() if trace is None else read_trace(trace, expected, retrieved)
-        for trace, expected, retrieved in zip(traces, truths, contents, strict=True)
-    ]
+    cells = zip(traces, truths, contents, strict=True)
+    return [Traced() if trace is None else read_trace(trace, *others) for trace, *others in cells]
 
 
 def _moments(rows: _Cells, traced: list[Traced]) -> list[int | None]:

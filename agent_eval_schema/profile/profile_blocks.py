@@ -465,20 +465,11 @@ def _duplicates(found: Duplicates) -> Iterator[Block]:
 
 def _conflicts(found: Duplicates) -> Examples:
     """A line per row that conflicts with an earlier one, those with the same earlier row together."""
-    rows = [
-        Example(
-            f"{later.row:,}",
-            later.request_id,
-            [
-                later.question or "",
-                later.truth or "",
-                f"row {earlier.row:,}" + (f" ({earlier.request_id})" if earlier.request_id else ""),
-                earlier.truth or "",
-            ],
-            opens=True,
-        )
-        for earlier, later in sorted(found.conflicts, key=lambda pair: (pair[0].row, pair[1].row))
-    ]
+    rows = []
+    for earlier, later in sorted(found.conflicts, key=lambda pair: (pair[0].row, pair[1].row)):
+        place = f"row {earlier.row:,}" + (f" ({earlier.request_id})" if earlier.request_id else "")
+        texts = [later.question or "", later.truth or "", place, earlier.truth or ""]
+        rows.append(Example(f"{later.row:,}", later.request_id, texts, opens=True))
     names = [Detail("Question"), Detail("Ground truth", before=": ")]
     names += [Detail("Earlier row", before="; "), Detail("Its ground truth", before=": ")]
     return Examples(names, rows, found.conflict_count)
@@ -491,15 +482,10 @@ def _examples(examples: Sequence[RowExample], total: int = 0) -> Examples:
 
 
 def _leaks(summary: ProfileSummary) -> Iterator[Block]:
-    groups: list[Block] = [
-        Group(
-            [Part(f"{plural(leak.rows, 'row')}: {leak.kind} in {leak.source}", "tag error")],
-            [_examples(leak.examples, leak.rows)],
-            is_open=True,
-            indent=2,
-        )
-        for leak in summary.leaks
-    ]
+    groups: list[Block] = []
+    for leak in summary.leaks:
+        head = Part(f"{plural(leak.rows, 'row')}: {leak.kind} in {leak.source}", "tag error")
+        groups.append(Group([head], [_examples(leak.examples, leak.rows)], is_open=True, indent=2))
     if summary.compared_with and not summary.leaks:
         groups = [Line(f"No row is in {', '.join(summary.compared_with)}.")]
     yield Section("leaks", "Leakage", groups)

@@ -60,6 +60,7 @@ def summarize(
     shown += [row for pair in conflicts[:EXAMPLES] for row in pair]
     shown += [row for leak in leaks for row in leak.rows[:EXAMPLES]]
     examples = read_examples(facts, shown)
+    leaked = (Leak(x.source, x.kind, len(x.rows), tuple(examples[row] for row in x.rows[:EXAMPLES])) for x in leaks)
     clusters, note = clusters_of([examples[row] for row in clustered])
     assumed = Assumptions(clusters=facts.cluster_words())
     sizing = Sizing(facts, repeats, past, assumed)
@@ -77,10 +78,7 @@ def summarize(
         tuple(map(sizing.power, metrics)),
         assumed,
         _duplicates(repeats, conflicts, groups, examples, options.near),
-        tuple(
-            Leak(leak.source, leak.kind, len(leak.rows), tuple(examples[row] for row in leak.rows[:EXAMPLES]))
-            for leak in leaks
-        ),
+        tuple(leaked),
         compared,
         cover(facts, clusters, note if facts.plan.values else ""),
         balance(facts, None if truth is None else examples[truth]),
@@ -124,14 +122,10 @@ def _duplicates(
     examples: Mapping[int, RowExample],
     threshold: float,
 ) -> Duplicates:
-    power = [
-        DuplicateGroup(
-            "exact" if len(set(repeats.exact[group].tolist())) == 1 else "near",
-            len(group),
-            tuple(examples[row] for row in group[:ROWS_OF_A_GROUP].tolist()),
-        )
-        for group in groups
-    ]
+    shown = []
+    for group in groups:
+        kind = "exact" if len(set(repeats.exact[group].tolist())) == 1 else "near"
+        shown.append(DuplicateGroup(kind, len(group), tuple(examples[row] for row in group[:ROWS_OF_A_GROUP].tolist())))
     pairs = tuple((examples[one], examples[other]) for one, other in conflicts[:EXAMPLES])
     return Duplicates(
         int(np.count_nonzero(repeats.has_question)),
@@ -140,7 +134,7 @@ def _duplicates(
         len(repeats.near_rows),
         threshold,
         repeats.group_count,
-        tuple(power),
+        tuple(shown),
         len(conflicts),
         pairs,
     )

@@ -306,33 +306,22 @@ def evaluate_eval_set(
     otherwise = "the scorer gave no score"
     if is_old and predict_fn is None and "trace" in frame:
         otherwise += f": mlflow {mlflow.__version__} hands it no trace of the data; update mlflow, or give predict_fn"
+    run_id, report, ran = run.info.run_id, prepared.report, predict_fn is not None
+    lines = result_lines(mlflow, result, run.info.experiment_id)
     scores, reasons, failures = scores_by_row(
-        result.run_id,
-        result_lines(mlflow, result, run.info.experiment_id),
-        chosen,
-        prepared.report,
-        prepared.request_ids,
-        ran=predict_fn is not None,
-        otherwise=otherwise,
+        result.run_id, lines, chosen, report, prepared.request_ids, ran=ran, otherwise=otherwise
     )
-    evaluation = MlflowEvaluation(
-        scores,
-        reasons,
-        {name: float(value) for name, value in result.metrics.items()},
-        run.info.run_id,
-        prepared.report,
-        result,
-        supported.without_judge,
-        failures,
-        answers_by_row(result) if predict_fn is not None else {},
-        None if predict_fn is None else agent_name(predict_fn),
+    metrics = {name: float(value) for name, value in result.metrics.items()}
+    agent, answers = (agent_name(predict_fn), answers_by_row(result)) if ran else (None, {})
+    found = result_of_evaluation(
+        MlflowEvaluation(
+            *(scores, reasons, metrics, run_id, report, result, supported.without_judge, failures, answers, agent)
+        )
     )
-    found = result_of_evaluation(evaluation)
     client = mlflow.MlflowClient()
-    agent = {} if predict_fn is None else {"agent": agent_name(predict_fn)}
-    log_params(mlflow, run.info.run_id, {DATA_HASH: found.provenance[DATA_HASH], **agent})
+    log_params(mlflow, run_id, {DATA_HASH: found.provenance[DATA_HASH], **({"agent": agent} if agent else {})})
     for name, count in found.scored.items():
-        client.log_metric(run.info.run_id, f"{name}/scored", count)
+        client.log_metric(run_id, f"{name}/scored", count)
     return found
 
 

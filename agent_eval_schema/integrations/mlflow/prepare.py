@@ -225,11 +225,7 @@ def prepare_for_evaluate(
         return frame
     try:
         prepared = prepare(
-            source,
-            evaluator=evaluator,
-            inputs=inputs,
-            keep=on_invalid == "keep",
-            figures=evaluator != "mlflow.genai",
+            source, evaluator=evaluator, inputs=inputs, keep=on_invalid == "keep", figures=evaluator != "mlflow.genai"
         )
     except InvalidEvalSetError:  # no row is valid
         if on_invalid == "raise":

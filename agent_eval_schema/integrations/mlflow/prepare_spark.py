@@ -69,10 +69,7 @@ _FILLED: dict[str, Any] = {
 
 
 def prepare_frame(
-    source: Source,
-    evaluator: Evaluator,
-    inputs: Inputs,
-    on_invalid: OnInvalid,
+    source: Source, evaluator: Evaluator, inputs: Inputs, on_invalid: OnInvalid
 ) -> tuple[DataFrame, str, str, str]:
     """As `prepare_for_evaluate`: the frame, and what to warn of. Raises EvalSetError if a row of the DataFrame is not a
     row of the dataset, and for test cases of MLflow's simulator, which are few."""

@@ -100,17 +100,11 @@ def traces_from_store(
     search = store.client.search_traces
     # What mlflow 3.3 calls experiment_ids is deprecated since; a location is the same for an experiment.
     scope = "locations" if "locations" in signature(search).parameters else "experiment_ids"
+    asked: dict[str, Any] = {scope: experiments, "filter_string": filter_string, "order_by": order_by}
 
     def page(size: int, token: str | None, spans: bool) -> Any:
         with store.reporting_errors():
-            return search(
-                **{scope: experiments},
-                filter_string=filter_string,
-                order_by=order_by,
-                max_results=size,
-                page_token=token,
-                include_spans=spans,
-            )
+            return search(**asked, max_results=size, page_token=token, include_spans=spans)
 
     folder, excluded = TemporaryFolder(), set[str]()
     with pq.ParquetWriter(folder.file(_FILE), _TRACES, compression="zstd") as writer:
