@@ -2,7 +2,7 @@
 from agent_eval_schema.runtime.version import __version__ as __version__
 from agent_eval_schema.api import validate_eval_set as validate_eval_set
 from agent_eval_schema.api import normalize_eval_set as normalize_eval_set
-from agent_eval_schema.validation.assertion import assert_valid as assert_valid
+from agent_eval_schema.validation.validate import assert_valid as assert_valid
 from agent_eval_schema.api import metric_support as metric_support
 from agent_eval_schema.profile.profile import profile_eval_set as profile_eval_set
 from agent_eval_schema.review.review import review_eval_set as review_eval_set

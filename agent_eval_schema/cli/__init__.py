@@ -48,8 +48,8 @@ _COMMANDS = {
     "ces": "ces.add",
     "explain": "lookup.add_rules",
     "rules": "lookup.add_rules",
-    "completion": "completion.add",
-    "server": "server.add",
+    "completion": "typing_help.add_completion",
+    "server": "typing_help.add_server",
 }
 """In the order in which `--help` lists them; the module of a command is imported when it is run."""
 

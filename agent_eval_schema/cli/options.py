@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 from agent_eval_schema.errors import EvalSetError, EvalSetNotFoundError
 from agent_eval_schema.formats.names import FORMAT_NAMES
 from agent_eval_schema.rule import FAILING
-from agent_eval_schema.text.wrap import wrapped
+from agent_eval_schema.text.visible import wrapped
 
 if TYPE_CHECKING:
     from agent_eval_schema.io.source import Source

@@ -117,7 +117,7 @@ def noting_warnings(arguments: argparse.Namespace) -> Iterator[None]:
 
 def print_error(error: object) -> None:
     """Print to stderr why something could not run; a terminal gets it broken at words."""
-    from agent_eval_schema.text.wrap import wrapped
+    from agent_eval_schema.text.visible import wrapped
 
     for line in wrapped(f"agent-eval-schema: {error}", width_of(sys.stderr), "  "):
         print_line(line)

@@ -7,7 +7,7 @@ import math
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from agent_eval_schema.cli.gates import add_min_effect, failures_of
+from agent_eval_schema.cli.compare import add_min_effect, failures_of
 from agent_eval_schema.cli.options import EXIT, OUTPUT, ROW_FILES, Commands, add_command, codes_in, open_input
 from agent_eval_schema.cli.output import ExitCode, in_color, print_line, print_note, print_text, save_page
 from agent_eval_schema.errors import EvalSetError

@@ -120,10 +120,10 @@ def _validate(arguments: argparse.Namespace) -> int:
         _write(report, arguments)
     print_pace(reports, arguments)
     if several and arguments.output == "text":
-        from agent_eval_schema.render.report.text import files_line
-
         failed = unread + sum(_exit_code([report], arguments) != ExitCode.CLEAN for report in reports)
-        print_text("\n" + files_line(failed, len(arguments.files)) + "\n")
+        count = len(arguments.files)
+        line = f"✗ {failed:,} of {count:,} files failed." if failed else f"✓ All {count:,} files passed."
+        print_text(f"\n{line}\n")
     return ExitCode.COULD_NOT_RUN if unread else _exit_code(reports, arguments)
 
 
@@ -131,7 +131,7 @@ def _print_concise(report: Report) -> None:
     """One line per issue, a part of them at a time, so that a long list needs no memory."""
     from itertools import islice
 
-    from agent_eval_schema.render.report.text import concise_text
+    from agent_eval_schema.render.report.summary import concise_text
     from agent_eval_schema.validation.report import run_of, summary_of
 
     issues = report.iter_issues()

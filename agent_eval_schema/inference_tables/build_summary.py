@@ -21,7 +21,7 @@ from agent_eval_schema.formats.inference_tables import MAPPED, TABLE_FAMILIES
 from agent_eval_schema.formats.roles import is_of_truth
 from agent_eval_schema.inference_tables.finish.redact import DEFAULT, redactor_of
 from agent_eval_schema.inference_tables.options import COMMAND_LINE, flag
-from agent_eval_schema.inference_tables.plan import BuildPlan, Hook
+from agent_eval_schema.inference_tables.plan import REASONS, BuildPlan, Hook
 from agent_eval_schema.render.blocks import (
     Block,
     Cell,
@@ -41,7 +41,6 @@ from agent_eval_schema.render.phrases import Call, NextCommand, counted, plural
 from agent_eval_schema.render.printable import Printable
 from agent_eval_schema.render.report.summary import ReportSummary
 from agent_eval_schema.rules import RULES
-from agent_eval_schema.rules.exclusions import REASONS
 from agent_eval_schema.rules.production import UNKNOWN_REQUEST
 
 STRATA_SHOWN = 12
@@ -64,7 +63,7 @@ FUNNEL_STEPS = [(step, tuple(r.name for r in of)) for step, of in groupby(REASON
 
 
 class Removed(Struct, frozen=True):
-    """How many rows were excluded for a reason (rules/exclusions.py)."""
+    """How many rows were excluded for a reason (plan.py)."""
 
     reason: str
     rows: int

@@ -9,9 +9,8 @@ import numpy as np
 from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.formats.inference_tables import detect_family, fields_of, find_family, locate
 from agent_eval_schema.inference_tables.finish.redact import DEFAULT, find_hook, libraries_at_hand, regions_of
-from agent_eval_schema.inference_tables.plan import BuildOptions, BuildPlan, carried_column
+from agent_eval_schema.inference_tables.plan import REASONS, BuildOptions, BuildPlan, carried_column
 from agent_eval_schema.io.records import is_absent
-from agent_eval_schema.rules.exclusions import REASONS
 from agent_eval_schema.text.choices import require_bool, require_choice, shown
 from agent_eval_schema.text.describe import names
 from agent_eval_schema.text.moments import micros_since_epoch, read_iso

@@ -85,7 +85,7 @@ class EvalSetItem(pytest.Item):
     report: Report
 
     def runtest(self) -> None:
-        from agent_eval_schema.validation.assertion import failures
+        from agent_eval_schema.validation.validate import failures
 
         if self.name != VALID:
             assert isinstance(self.parent, EvalSetFile)

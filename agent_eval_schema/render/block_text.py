@@ -50,8 +50,7 @@ from agent_eval_schema.render.console import (
     sides,
 )
 from agent_eval_schema.render.phrases import EXAMPLES_SHOWN, SIGNS, NextCommand
-from agent_eval_schema.text.visible import visible
-from agent_eval_schema.text.wrap import wrapped
+from agent_eval_schema.text.visible import visible, wrapped
 
 COLORS = {"good": "green", "warning": "yellow", "error": "red", "": ""}
 """The color of a verdict."""

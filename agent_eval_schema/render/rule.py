@@ -11,8 +11,7 @@ from agent_eval_schema.formats.overview import FormatOverview
 from agent_eval_schema.render.phrases import STYLES
 from agent_eval_schema.rule import Rule
 from agent_eval_schema.rules import FAMILIES, RULES, rules_of_packages
-from agent_eval_schema.text.visible import escape_ci_commands
-from agent_eval_schema.text.wrap import wrapped
+from agent_eval_schema.text.visible import escape_ci_commands, wrapped
 
 
 def rule_text(rule: Rule, fixes: Sequence[str], *, color: bool = False, width: int | None = None) -> str:

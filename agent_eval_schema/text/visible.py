@@ -8,6 +8,7 @@ them. In the log of a CI run the lines are read as well: there is a command in o
 """
 
 import re
+import textwrap
 
 _UNSAFE = re.compile(
     "[\x00-\x1f\x7f-\x9f\xad\u061c\u200b\u200e\u200f\u2028\u2029\u202a-\u202e\u2060\u2066-\u2069\ud800-\udfff"
@@ -53,3 +54,17 @@ def without_secrets(text: object) -> str:
 def _without_query(rest: re.Match[str]) -> str:
     place, _, query = rest.group().partition("?")
     return f"{place}?***" if "=" in query else rest.group()
+
+
+# --- a text broken at words: what is in quotes, such as a command or a name, stays in one line and can be copied
+def wrapped(text: str, width: int | None, indent: str = "") -> list[str]:
+    """The lines of a text, which is one line; after the first they begin with the `indent`. Without a width, and for a
+    word that is wider, a line stays as long as it is."""
+    if width is None or len(text) <= width:
+        return [text]
+    kept = _QUOTED.sub(lambda found: found[0].replace(" ", "\0"), text)
+    lines = textwrap.wrap(kept, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+    return [line.replace("\0", " ") for line in lines]
+
+
+_QUOTED = re.compile(r"`[^`]*`|(?<!\w)'[^'`]*'(?!\w)")

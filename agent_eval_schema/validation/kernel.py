@@ -20,10 +20,9 @@ from agent_eval_schema.runtime.gc_pause import gc_paused
 from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.text.privacy import error_text, quoting
 from agent_eval_schema.validation.checked_batch import assemble, join
-from agent_eval_schema.validation.package_rules import apply_package_rules
 from agent_eval_schema.validation.plan import Plan
 from agent_eval_schema.validation.rows import Rows
-from agent_eval_schema.validation.steps import STEPS, STEPS_OF_OTHER_ROWS
+from agent_eval_schema.validation.steps import STEPS, STEPS_OF_OTHER_ROWS, apply_package_rules
 
 _OBJECTS = frozenset(COLUMNS) - {"response", "outputs", "trace", *TEXT_COLUMNS}
 """Columns whose texts are objects or lists; what an agent or a user wrote is a text, whatever it looks like."""

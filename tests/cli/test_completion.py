@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from agent_eval_schema.cli import main
-from agent_eval_schema.cli.completion import SHELLS
+from agent_eval_schema.cli.typing_help import SHELLS
 
 pytest.importorskip("shtab")
 

@@ -24,10 +24,10 @@ from agent_eval_schema.cli import argument_parser
 from agent_eval_schema.formats.inference_tables import TABLE_FAMILIES
 from agent_eval_schema.formats.json_schema import SCHEMAS
 from agent_eval_schema.formats.registry import FORMATS
+from agent_eval_schema.inference_tables.plan import REASONS
 from agent_eval_schema.metrics.catalog import METRICS
 from agent_eval_schema.metrics.definitions import DEFINITIONS
 from agent_eval_schema.rules import RULES
-from agent_eval_schema.rules.exclusions import REASONS
 from agent_eval_schema.schema import COLUMNS
 from tests.conftest import ROOT
 from tests.helpers.docstrings import members

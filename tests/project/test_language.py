@@ -12,9 +12,9 @@ import pytest
 import agent_eval_schema
 from agent_eval_schema.cli import argument_parser
 from agent_eval_schema.fix.effects import FIXABLE
+from agent_eval_schema.inference_tables.plan import REASONS, Reason
 from agent_eval_schema.rule import Rule
 from agent_eval_schema.rules import RULES
-from agent_eval_schema.rules.exclusions import REASONS, Reason
 from tests.cli.test_options import parsers
 from tests.conftest import ROOT
 from tests.helpers.language import STYLES, comments, messages, wrong_terms

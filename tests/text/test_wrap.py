@@ -10,7 +10,7 @@ from agent_eval_schema.fix.effects import FIXABLE
 from agent_eval_schema.formats.overview import overview
 from agent_eval_schema.render.rule import format_text, formats_text, rule_text, rules_text
 from agent_eval_schema.rules import RULES
-from agent_eval_schema.text.wrap import wrapped
+from agent_eval_schema.text.visible import wrapped
 
 
 def test_what_is_quoted_stays_in_one_line() -> None:

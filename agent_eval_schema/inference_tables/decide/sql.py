@@ -31,7 +31,7 @@ from agent_eval_schema.similarity.near import NEAR, repeats
 from agent_eval_schema.traces.feedback import Feedback
 
 REPEATED, DUPLICATE, NEAR_DUPLICATE, NOT_SAMPLED = "repeated", "duplicate_question", "near_duplicate", "not_sampled"
-"""The reasons that are decided here; those that a row has from the start (rules/exclusions.py) come before them."""
+"""The reasons that are decided here; those that a row has from the start (plan.py) come before them."""
 
 IN_EXISTING = {REPEATED: "in_existing", DUPLICATE: "question_in_existing", NEAR_DUPLICATE: "near_in_existing"}
 """The reason of a call whose duplicate is in the existing dataset, rather than another call."""

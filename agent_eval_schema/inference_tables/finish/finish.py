@@ -19,13 +19,12 @@ from agent_eval_schema.cells.batch import make_batch
 from agent_eval_schema.cells.notes import NOTE, with_plain_requests
 from agent_eval_schema.inference_tables.finish.labels import CHANGES, label, updated
 from agent_eval_schema.inference_tables.finish.redact import STRUCTURAL, Redactor, redactor_of
-from agent_eval_schema.inference_tables.plan import BuildPlan, Hook
+from agent_eval_schema.inference_tables.plan import REASONS, BuildPlan, Hook
 from agent_eval_schema.inference_tables.read.convert import CONVERTED
 from agent_eval_schema.io.source import Source
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rule import Severity
 from agent_eval_schema.rules import RULES, all_rules, dataset
-from agent_eval_schema.rules.exclusions import REASONS
 from agent_eval_schema.rules.production import LOGGING_ERROR
 from agent_eval_schema.schema import COLUMNS, ROW_SCHEMA
 from agent_eval_schema.text.privacy import quoting
@@ -254,7 +253,7 @@ _PAYLOAD = ("time", "status_code", "request", "response")
 EXCLUDED = pa.schema(
     [*map(CONVERTED.field, ("request_id", "reason")), ("message", pa.string()), *map(CONVERTED.field, _PAYLOAD)]
 )
-"""The columns of an excluded row: its place, the reason (rules/exclusions.py), the details, and the payload."""
+"""The columns of an excluded row: its place, the reason (plan.py), the details, and the payload."""
 
 
 def rows_excluded(rows: pa.RecordBatch, reasons: pa.Array) -> pa.RecordBatch:

@@ -58,8 +58,7 @@ from agent_eval_schema.render.report.advice import (
     report_verdict,
     review_command,
 )
-from agent_eval_schema.render.report.summary import ReportSummary, Shown
-from agent_eval_schema.render.report.text import concise_text
+from agent_eval_schema.render.report.summary import ReportSummary, Shown, concise_text
 from agent_eval_schema.rule import Severity
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.runtime.version import __version__

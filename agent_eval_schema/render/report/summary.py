@@ -1,12 +1,12 @@
-"""What a validation report shows, as plain values and as JSON: renderers draw them and compute nothing."""
+"""What a validation report shows, as plain values, JSON, and a line per issue: renderers draw them, compute nothing."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from msgspec import Struct
 
-from agent_eval_schema.issues import Issue
+from agent_eval_schema.issues import Issue, file_of
 from agent_eval_schema.metrics.support import Support, metrics_of, shown_systems
 from agent_eval_schema.render.document import json_text, versioned
 from agent_eval_schema.render.figures import PRESENCE, Distribution, Occurrences, Presence
@@ -188,3 +188,18 @@ def report_json(report: ReportSummary, issues: Sequence[Issue]) -> str:
         "metrics": report.support("all"),
     }
     return json_text(versioned(document))
+
+
+def concise_text(report: ReportSummary, issues: Iterable[Issue], lines: Mapping[int, int]) -> str:
+    """One line per issue, never wrapped: `broken.jsonl:6: error AE206 message-role: request…: expected … (…)`."""
+    found = (concise_line(i, report.name, None if i.row is None else lines.get(i.row)) for i in issues)
+    return "".join(f"{line}\n" for line in found)
+
+
+def concise_line(issue: Issue, name: str | None, line: int | None) -> str:
+    """An issue in one line, as linters write it."""
+    at = f":{line}" if line else "" if issue.row is None else f": row {issue.row}"
+    place = visible(file_of(line, name or "data")) + at
+    where = f"{visible(issue.path)}: " if issue.path else ""
+    hint = f" ({visible(issue.hint)})" if issue.hint else ""
+    return f"{place}: {issue.severity} {issue.code} {issue.name}: {where}{visible(issue.message)}{hint}"

@@ -12,6 +12,7 @@ from agent_eval_schema import json_schema
 from agent_eval_schema.formats.inference_tables import MAPPED, MAPPING_TARGETS, TABLE_FAMILIES
 from agent_eval_schema.formats.json_schema import SCHEMAS
 from agent_eval_schema.formats.registry import FORMATS
+from agent_eval_schema.inference_tables.plan import REASONS
 from agent_eval_schema.metrics import catalog
 from agent_eval_schema.metrics.catalog import FIELD_WORDS, METRICS, SYSTEMS
 from agent_eval_schema.metrics.definitions import DEFINITIONS
@@ -19,7 +20,6 @@ from agent_eval_schema.metrics.known_metrics import CATALOG
 from agent_eval_schema.metrics.metric_info import MetricInfo
 from agent_eval_schema.metrics.support import need_words
 from agent_eval_schema.review.journal import journal_schema
-from agent_eval_schema.rules.exclusions import REASONS
 from agent_eval_schema.schema import COLUMN_DESCRIPTIONS, COLUMNS, ROW_SCHEMA
 from agent_eval_schema.traces.derive import DERIVATIONS
 from agent_eval_schema.traces.otel.conventions import CONVENTIONS, FIELDS, Field

@@ -18,9 +18,8 @@ from hypothesis import strategies as st
 from agent_eval_schema import EvalSetError
 from agent_eval_schema.formats.inference_tables import TABLE_FAMILIES, detect_family, fields_of, find_family, locate
 from agent_eval_schema.formats.opening import open_source
-from agent_eval_schema.inference_tables.plan import BuildPlan
+from agent_eval_schema.inference_tables.plan import REASONS, BuildPlan
 from agent_eval_schema.inference_tables.read.convert import CONVERTED, convert_batch, converted_schema
-from agent_eval_schema.rules.exclusions import REASONS
 from tests.helpers.inference_tables import (
     ANSWER,
     ANSWERED,

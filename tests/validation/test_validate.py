@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agent_eval_schema import EvalSetError, assert_valid
-from agent_eval_schema.validation.assertion import SHOWN
+from agent_eval_schema.validation.validate import SHOWN
 from tests.conftest import SAMPLES
 
 GOOD = {"request": "How many days?", "response": "12 days."}

@@ -1,25 +1,34 @@
-"""completion: the script by which a shell completes commands, options, and the names that they take."""
+"""completion, server: help while someone types, by the script of a shell or the language server of an editor."""
 
 import argparse
+import sys
 
 from agent_eval_schema.cli.options import Commands, add_command
 from agent_eval_schema.cli.output import ExitCode, print_text
+from agent_eval_schema.errors import EvalSetError
 
 SHELLS = ("bash", "zsh", "fish")
 
 
-def add(commands: Commands) -> None:
+def add_completion(commands: Commands) -> None:
     command = add_command(
         commands,
         "completion",
-        _run,
+        _complete,
         "print the completion script of a shell",
         [f"completion {shell} > agent-eval-schema.{shell}" for shell in SHELLS],
     )
     command.add_argument("shell", metavar="SHELL", choices=SHELLS, help=", ".join(SHELLS))
 
 
-def _run(arguments: argparse.Namespace) -> int:
+def add_server(commands: Commands) -> None:
+    command = add_command(
+        commands, "server", _serve, "check evaluation datasets in an editor (a language server over stdin)", ["server"]
+    )
+    command.add_argument("--stdio", action="store_true", help="as always; for editors that name it")
+
+
+def _complete(arguments: argparse.Namespace) -> int:
     """Print the script, in which formats, metrics and rules are the choices of the arguments that take them."""
     from agent_eval_schema.errors import import_extra
     from agent_eval_schema.formats.inference_tables import TABLE_FAMILIES
@@ -63,3 +72,12 @@ def _add_choices(parser: argparse.ArgumentParser, names: dict[str, list[str]], f
             action.complete = files  # type: ignore[attr-defined]
         elif isinstance(action.metavar, str) and action.metavar in names:
             action.choices = names[action.metavar]
+
+
+def _serve(_: argparse.Namespace) -> int:
+    if sys.stdin.isatty():
+        raise EvalSetError("server: expected an editor on stdin, got a terminal: name the command in its settings")
+    from agent_eval_schema.lsp.server import serve
+
+    serve()
+    return ExitCode.CLEAN
