@@ -1,10 +1,11 @@
 """ces: files of Google Customer Engagement Suite: a golden CSV to start from, and what the service stores."""
 
 import argparse
+import math
 from contextlib import ExitStack
 from typing import Any
 
-from agent_eval_schema.cli.options import Commands, Parser, add_command
+from agent_eval_schema.cli.options import Commands, Parser, add_command, number_below
 from agent_eval_schema.cli.output import ExitCode, in_color, print_note, print_text
 from agent_eval_schema.rule import Severity
 from agent_eval_schema.text.visible import visible
@@ -32,28 +33,22 @@ def add(commands: Commands) -> None:
     )
     command.add_argument("file", metavar="FILE", help="desired state of the evaluations (JSON), or - for stdin")
     command.reads_and_writes(["file", "against"])
-    fields = command.group("fields")
-    fields.add_argument("--against", metavar="STORED", help="stored evaluations (JSON), or -: update what differs")
-    fields.add_argument("--mask", metavar="MASK", help="fields to update: displayName,golden.turns; '*' replaces all")
-    help = "app of the evaluations, where FILE has only IDs or display names; new ones are imported"
-    fields.add_argument("--app", metavar="APP", help=help)
-    request = command.group("request")
-    request.add_argument(
-        "--dry-run", action="store_true", help="show the update mask and the changes without sending them"
-    )
-    request.add_argument("--rest", action="store_true", help="PATCH over REST (https://ces.googleapis.com), not MCP")
+    command.option("fields", "--against", "stored evaluations (JSON), or -: update what differs", metavar="STORED")
+    command.option("fields", "--mask", "fields to update: displayName,golden.turns; '*' replaces all", metavar="MASK")
+    app = "app of the evaluations, where FILE has only IDs or display names; new ones are imported"
+    command.option("fields", "--app", app, metavar="APP")
+    dry = "show the update mask and the changes without sending them"
+    command.option("request", "--dry-run", dry, action="store_true")
+    command.option("request", "--rest", "PATCH over REST (https://ces.googleapis.com), not MCP", action="store_true")
     _add_service(command, "https://ces.googleapis.com/mcp")
     command.add_output("changes, or of the request (json),")
 
-    help = "import a golden CSV file into an app"
-    command = add_command(
-        verbs, "import", _import, help, ["ces import sample_data/golden.csv projects/p/locations/us/apps/a"]
-    )
+    example = "ces import sample_data/golden.csv projects/p/locations/us/apps/a"
+    command = add_command(verbs, "import", _import, "import a golden CSV file into an app", [example])
     command.add_argument("file", metavar="FILE", help="golden CSV file, or gs://BUCKET/OBJECT")
     command.add_argument("app", metavar="APP", help="resource name of the app")
-    conflicts = ("OVERWRITE", "SKIP", "DUPLICATE")
-    help = "what to do with an evaluation that exists (default: as the service does)"
-    command.group("request").add_argument("--conflict", choices=conflicts, help=help)
+    conflict = "what to do with an evaluation that exists (default: as the service does)"
+    command.option("request", "--conflict", conflict, choices=("OVERWRITE", "SKIP", "DUPLICATE"))
     _add_service(command, timeout=300.0)
 
     for verb, name, what, of in (
@@ -70,22 +65,13 @@ def add(commands: Commands) -> None:
 
 
 def _add_service(command: Parser, endpoint: str = "https://ces.googleapis.com", timeout: float = 60.0) -> None:
-    request = command.group("request")
-    request.add_argument("--endpoint", metavar="URL", help=f"service URL (default: {endpoint})")
-    help = f"total seconds (default: {timeout:g})"
-    request.add_argument("--timeout", metavar="S", type=_seconds, default=timeout, help=help)
-    request.description = "The access token is read from CES_ACCESS_TOKEN=$(gcloud auth print-access-token)."
+    seconds = number_below(math.inf, "a positive number of seconds")
+    command.option("request", "--endpoint", f"service URL (default: {endpoint})", metavar="URL")
+    total = f"total seconds (default: {timeout:g})"
+    command.option("request", "--timeout", total, metavar="S", type=seconds, default=timeout)
+    token = "The access token is read from CES_ACCESS_TOKEN=$(gcloud auth print-access-token)."
+    command.group("request").description = token
     command.add_quiet()
-
-
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0.0
-    if not 0 < seconds < float("inf"):
-        raise argparse.ArgumentTypeError(f"expected a positive number of seconds; got {text!r}")
-    return seconds
 
 
 def _template(arguments: argparse.Namespace) -> int:

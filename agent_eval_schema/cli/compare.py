@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from agent_eval_schema.cli.options import EXIT, INPUT, Commands, Parser, add_command, codes_in
+from agent_eval_schema.cli.options import EXIT, INPUT, REPEATABLE, Commands, add_command, codes_in
 from agent_eval_schema.cli.output import ExitCode, in_color, print_line, print_text, save_page
 from agent_eval_schema.errors import EvalSetError
 
@@ -39,37 +39,34 @@ def add(commands: Commands) -> None:
         "comma-separated metrics, or columns that are scores, to compare and judge (default: those of the result, or "
         "that are named like scores; figures such as latency are shown and not judged)"
     )
-    command.group(INPUT).add_argument("--metrics", metavar="COLUMNS", action="append", default=[], help=names)
+    command.option(INPUT, "--metrics", names, metavar="COLUMNS", **REPEATABLE)
     key = "column that identifies the rows of both (default: the position, else request_id or the question)"
-    command.group(INPUT).add_argument("--key", metavar="COLUMN", help=key)
+    command.option(INPUT, "--key", key, metavar="COLUMN")
     cluster = "column whose equal values are one independent unit (default: auto, by session, question and document)"
-    command.group(INPUT).add_argument("--cluster", metavar="COLUMN", default="auto", help=cluster)
+    command.option(INPUT, "--cluster", cluster, metavar="COLUMN", default="auto")
     configurations = "comma-separated configurations of OLD and each NEW; runs of one configuration are repeats"
-    command.group(INPUT).add_argument("--configurations", metavar="NAMES", default="", help=configurations)
+    command.option(INPUT, "--configurations", configurations, metavar="NAMES", default="")
     command.add_output("comparison", "json", "markdown", default=None)
     command.add_settings("columns", "output", "metrics")
     command.set_defaults(stated=None)
-    meaning = command.group("metrics")
     for better, worse in (("lower", "higher"), ("higher", "lower")):
         help = f"{better} scores of this metric are better, {worse} ones worse; repeatable"
-        meaning.add_argument(f"--{better}-is-better", metavar="NAME", action="append", default=[], help=help)
+        command.option("metrics", f"--{better}-is-better", help, metavar="NAME", **REPEATABLE)
     scale = "lowest and highest score of a metric, such as recall=0..1; repeatable"
-    meaning.add_argument("--scale", metavar="NAME=LOW..HIGH", type=_scale, action="append", default=[], help=scale)
+    command.option("metrics", "--scale", scale, metavar="NAME=LOW..HIGH", type=_scale, **REPEATABLE)
     command.add_html("comparison")
-    command.group(EXIT).add_argument(
-        "--fail-on",
-        dest="compare_fail_on",
-        choices=["significant", "any", "never"],
-        default="significant",
-        help="what causes exit code 1: a metric that is significantly lower in the last NEW than in OLD (default), or "
-        "lower at all",
+    failing = (
+        "what causes exit code 1: a metric that is significantly lower in the last NEW than in OLD (default), or "
+        "lower at all"
     )
+    choices = ["significant", "any", "never"]
+    command.option(EXIT, "--fail-on", failing, dest="compare_fail_on", choices=choices, default="significant")
     alpha = "significance level of the p value that is adjusted for the number of metrics (default: 0.05)"
-    command.group(EXIT).add_argument("--alpha", metavar="P", type=float, default=0.05, help=alpha)
+    command.option(EXIT, "--alpha", alpha, metavar="P", type=float, default=0.05)
     effect = "smallest difference of a mean that causes exit code 1, of all metrics or of one (default: 0); repeatable"
-    add_min_effect(command, effect)
+    command.option(EXIT, "--min-effect", effect, **MIN_EFFECT)
     unscored = "accept rows that had a score and have none in NEW, which otherwise cause exit code 1"
-    command.group(EXIT).add_argument("--allow-unscored", action="store_true", help=unscored)
+    command.option(EXIT, "--allow-unscored", unscored, action="store_true")
     command.add_quiet()
 
 
@@ -149,18 +146,16 @@ def _stated(arguments: argparse.Namespace) -> list[MetricInfo]:
 
 
 # --- the gates of a comparison, for `score --against` too: what fails them, a line each
-def add_min_effect(command: Parser, help: str) -> None:
-    command.group(EXIT).add_argument(
-        "--min-effect", metavar="[METRIC=]X", type=_effect, action="append", default=[], help=help
-    )
-
-
 def _effect(text: str) -> tuple[str, float]:
     metric, _, bound = text.rpartition("=")
     with suppress(ValueError):
         if math.isfinite(effect := float(bound)) and effect >= 0:
             return metric, effect
     raise argparse.ArgumentTypeError(f"expected X or METRIC=X, such as 0.02 or recall=0.02; got {text!r}")
+
+
+MIN_EFFECT: dict[str, Any] = {"metavar": "[METRIC=]X", "type": _effect, **REPEATABLE}
+"""How --min-effect is read."""
 
 
 def _min_effect(arguments: argparse.Namespace) -> float | Mapping[str, float]:

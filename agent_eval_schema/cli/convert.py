@@ -24,20 +24,13 @@ def add(commands: Commands) -> None:
     command.add_argument("output", metavar="OUT", help=f"{ROWS_OUT}; or .evalset.json")
     command.reads_and_writes(["input"], places=["output"])
     command.add_format("IN")
-    command.group(OUTPUT).add_argument(
-        "--to", metavar="TARGET", help="format of OUT (default: databricks, or adk for .evalset.json)"
-    )
-    command.group(OUTPUT).add_argument(
-        "--on-invalid",
-        choices=["drop", "keep", "raise"],
-        default="drop",
-        help="rows that the platform of TARGET rejects: exclude them (default), write them, or write nothing",
-    )
+    command.option(OUTPUT, "--to", "format of OUT (default: databricks, or adk for .evalset.json)", metavar="TARGET")
+    rejected = "rows that the platform of TARGET rejects: exclude them (default), write them, or write nothing"
+    command.option(OUTPUT, "--on-invalid", rejected, choices=["drop", "keep", "raise"], default="drop")
     command.add_html("losses")
     command.add_fail_on("what causes exit code 1: excluded rows (error, default) or any loss (warning)")
-    command.add_argument(
-        "--resume", action="store_true", help="keep what is done beside OUT, and continue an interrupted conversion"
-    )
+    resume = "keep what is done beside OUT, and continue an interrupted conversion"
+    command.add_argument("--resume", action="store_true", help=resume)
     command.add_settings("format", "columns", "fail_on")
     command.add_quiet()
 

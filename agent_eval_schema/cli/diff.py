@@ -32,20 +32,18 @@ def add(commands: Commands) -> None:
         "compare the datasets that differ from a commit of git with their versions there: renamed ones are followed, "
         "and a deleted one is lost. Without FILE: files and folders whose name begins with eval"
     )
-    command.group(INPUT).add_argument("--since", metavar="COMMIT", help=since)
+    command.option(INPUT, "--since", since, metavar="COMMIT")
     command.reads_and_writes(["files"])
     command.add_reading()
     command.add_system("databricks", "databricks")
     command.add_output("comparison", "json", "markdown", default=None)
     command.add_settings("format", "outputs", "columns", "output", "diff_fail_on")
     command.add_html("comparison")
-    command.group(EXIT).add_argument(
-        "--fail-on",
-        dest="diff_fail_on",
-        choices=["any", "loss", "never"],
-        help="what causes exit code 1: any difference except the order of rows (default), or a loss: "
-        "a row was removed, became invalid, or no longer supports a metric",
+    failing = (
+        "what causes exit code 1: any difference except the order of rows (default), or a loss: "
+        "a row was removed, became invalid, or no longer supports a metric"
     )
+    command.option(EXIT, "--fail-on", failing, dest="diff_fail_on", choices=["any", "loss", "never"])
 
 
 def run(arguments: argparse.Namespace) -> int:

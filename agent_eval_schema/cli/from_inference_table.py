@@ -22,18 +22,13 @@ def add(commands: Commands) -> None:
         ],
     )
     command.add_argument("table", metavar="TABLE", help=f"the logged requests: {ROW_FILES}")
-    command.add_argument(
-        "output",
-        metavar="OUT",
-        help=f"rows: {ROWS_OUT}; or a new Delta folder (no extension); options and counts: OUT.manifest.json",
-    )
+    rows = f"rows: {ROWS_OUT}; or a new Delta folder (no extension); options and counts: OUT.manifest.json"
+    command.add_argument("output", metavar="OUT", help=rows)
     command.reads_and_writes(["table", "labels", "traces", "extend"], places=["output", "excluded"])
     for group, options in COMMAND_LINE.items():
         for name, argument in options.items():
-            own: dict[str, Any] = _TYPES.get(name, {})
-            command.group(group).add_argument(flag(name), dest=name, **argument, **own)
-    output = command.group(OUTPUT)
-    output.add_argument("--excluded", metavar="PATH", help="write excluded rows, each with its reason, to PATH")
+            command.option(group, flag(name), dest=name, **argument, **_TYPES.get(name, {}))
+    command.option(OUTPUT, "--excluded", "write excluded rows, each with its reason, to PATH", metavar="PATH")
     command.add_output("summary", dest="summary", default=None)
     command.add_settings("output")
     command.add_html("summary and the report on the rows")

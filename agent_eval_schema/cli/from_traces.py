@@ -27,12 +27,12 @@ def add(commands: Commands) -> None:
     command.reads_and_writes(["input", "labels", "extend"], ["output"])
     for title, options in COMMAND_LINE.items():
         for name in sorted(_OF_BUILD.intersection(options), key=list(options).index):
-            command.group(title).add_argument(flag(name), dest=name, **options[name])
-    store = command.group("tracking store")
-    store.add_argument("--experiment", metavar="NAME", help="read traces from this MLflow experiment instead of IN")
-    store.add_argument("--filter", metavar="FILTER", help="filter string passed to mlflow.search_traces")
-    store.add_argument("--tracking-uri", metavar="URI", help="tracking store (default: MLFLOW_TRACKING_URI)")
-    store.add_argument("--evaluations", action="store_true", help="include traces that evaluations logged")
+            command.option(title, flag(name), dest=name, **options[name])
+    store = "tracking store"
+    command.option(store, "--experiment", "read traces from this MLflow experiment instead of IN", metavar="NAME")
+    command.option(store, "--filter", "filter string passed to mlflow.search_traces", metavar="FILTER")
+    command.option(store, "--tracking-uri", "tracking store (default: MLFLOW_TRACKING_URI)", metavar="URI")
+    command.option(store, "--evaluations", "include traces that evaluations logged", action="store_true")
     command.add_columns()
     command.add_rules()
     command.add_fail_on()

@@ -31,15 +31,12 @@ def add(commands: Commands) -> None:
     command.add_argument("output", metavar="OUT", nargs="?", help=f"{ROWS_OUT}; without it, the rows are only shown")
     command.reads_and_writes(["input"], ["output"], ["mapping"])
     command.add_columns()
-    command.group(OUTPUT).add_argument(
-        "--to", metavar="TARGET", default="mlflow", help="format of OUT (default: mlflow)"
+    command.option(OUTPUT, "--to", "format of OUT (default: mlflow)", metavar="TARGET", default="mlflow")
+    mapping = (
+        "write the names of the columns to PATH, for --columns of every command (default: OUT with .columns.toml, "
+        "unless --columns has a file)"
     )
-    command.group(OUTPUT).add_argument(
-        "--mapping",
-        metavar="PATH",
-        help="write the names of the columns to PATH, for --columns of every command (default: OUT with .columns.toml, "
-        "unless --columns has a file)",
-    )
+    command.option(OUTPUT, "--mapping", mapping, metavar="PATH")
     command.add_settings("columns")
     command.add_quiet()
 

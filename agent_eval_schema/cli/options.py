@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 from agent_eval_schema.errors import EvalSetError, EvalSetNotFoundError
@@ -61,11 +62,15 @@ class Parser(argparse.ArgumentParser):
 
             raise argparse.ArgumentError(action, choice_problem(value, action.choices))
 
+    def option(self, title: str, name: str, help: str, **how: Any) -> None:
+        """Add an option to the group of this title; `how` it is read is in the words of argparse."""
+        self.group(title).add_argument(name, help=help, **how)
+
     # the options that several commands have
 
     def add_format(self, name: str = "the input", formats: Sequence[str] = FORMAT_NAMES) -> None:
         help = f"format of {name}: {', '.join(formats)} (default: auto, detected from the column names)"
-        self.group(INPUT).add_argument("--format", metavar="FORMAT", help=help)
+        self.option(INPUT, "--format", help, metavar="FORMAT")
         self.add_columns()
 
     def add_columns(self) -> None:
@@ -74,70 +79,58 @@ class Parser(argparse.ArgumentParser):
             "ctx[].text=retrieved_context[].content, sources[;]=… for parts between semicolons; or a FILE of them "
             "(.json, .toml); or auto: as the columns look, where that is unambiguous; repeatable"
         )
-        self.group(INPUT).add_argument(
-            "--columns", metavar="PATH=NAME|FILE|auto", action=AddColumns, default=[], help=named
-        )
-
+        self.option(INPUT, "--columns", named, metavar="PATH=NAME|FILE|auto", action=AddColumns, default=[])
         self.set_defaults(column_files=[])
         prefer = "rows with an answer and facts as ground truth keep this one (expected_facts or expected_response)"
-        self.group(INPUT).add_argument(
-            "--prefer", metavar="COLUMN", dest="columns", action=AddColumns, choices=_TRUTHS, help=prefer
-        )
+        self.option(INPUT, "--prefer", prefer, metavar="COLUMN", dest="columns", action=AddColumns, choices=_TRUTHS)
 
     def add_reading(self, formats: Sequence[str] = FORMAT_NAMES) -> None:
         """--format and --outputs: how a file is read; and --quiet."""
         self.add_format(formats=formats)
-        self.group(INPUT).add_argument(
-            "--outputs",
-            choices=["auto", "provided", "generated"],
-            help="whether the agent's outputs are in the data (provided: each row needs one) or will be generated "
-            "(default: auto, provided if a row has one; rows that their platform takes without need none)",
+        given = (
+            "whether the agent's outputs are in the data (provided: each row needs one) or will be generated "
+            "(default: auto, provided if a row has one; rows that their platform takes without need none)"
         )
+        self.option(INPUT, "--outputs", given, choices=["auto", "provided", "generated"])
         self.add_quiet()
 
     def add_max_cell_bytes(self) -> None:
-        self.group(INPUT).add_argument(
-            "--max-cell-bytes",
-            metavar="N",
-            type=_positive,
-            help="report cells of more than N bytes as AE011 without reading them (default: no limit)",
-        )
+        help = "report cells of more than N bytes as AE011 without reading them (default: no limit)"
+        self.option(INPUT, "--max-cell-bytes", help, metavar="N", type=_positive)
 
     def add_rules(self) -> None:
-        rules = self.group(RULES)
         enabled = "codes, prefixes or names of the rules to enable, comma-separated, such as AE2,AE401"
-        rules.add_argument("--select", metavar="CODES", action="append", default=[], help=enabled)
-        rules.add_argument("--ignore", metavar="CODES", action="append", default=[], help="rules to disable")
+        self.option(RULES, "--select", enabled, metavar="CODES", **REPEATABLE)
+        self.option(RULES, "--ignore", "rules to disable", metavar="CODES", **REPEATABLE)
 
     def add_settings(self, *names: str) -> None:
         """--config and --show-settings; `names` are the arguments that the settings of a repository complete."""
-        settings = self.group("settings")
         place = "file with the settings (default: agent-eval-schema.toml or pyproject.toml, here or in a folder above)"
-        settings.add_argument("--config", metavar="PATH", help=place)
-        settings.add_argument("--show-settings", action="store_true", help="print the settings of this run, as TOML")
+        self.option("settings", "--config", place, metavar="PATH")
+        self.option("settings", "--show-settings", "print the settings of this run, as TOML", action="store_true")
         self.set_defaults(settings=names)
 
     def add_output(self, form_of: str, *others: str, dest: str = "output", default: str | None = "text") -> None:
         """--output: as text, or in another form; the default is None where the settings complete it."""
         choices = ["text", *(others or ("json",))]
         help = f"form of the {form_of} on stdout (default: text)"
-        self.group(OUTPUT).add_argument("--output", dest=dest, choices=choices, default=default, help=help)
+        self.option(OUTPUT, "--output", help, dest=dest, choices=choices, default=default)
         self.set_defaults(output_choices=choices)
 
     def add_system(self, default: str | None, meaning: str) -> None:
         help = f"metrics of {SYSTEM_NAMES} (default: {meaning})"
-        self.group(OUTPUT).add_argument("--system", metavar="SYSTEM", default=default, help=help)
+        self.option(OUTPUT, "--system", help, metavar="SYSTEM", default=default)
 
     def add_html(self, what: str) -> None:
-        self.group(OUTPUT).add_argument("--html", metavar="PATH", help=f"write the {what} as an HTML page to PATH")
+        self.option(OUTPUT, "--html", f"write the {what} as an HTML page to PATH", metavar="PATH")
 
     def add_fail_on(self, why: str = "lowest severity that causes exit code 1 (default: error)") -> None:
         """--fail-on: the severities that fail the run; if it is not given, as the settings say."""
-        self.group(EXIT).add_argument("--fail-on", choices=list(FAILING), help=why)
+        self.option(EXIT, "--fail-on", why, choices=list(FAILING))
 
     def add_no_values(self) -> None:
         help = "omit cell values from all output, for sensitive data"
-        self.group(OUTPUT).add_argument("--no-values", dest="values", action="store_false", help=help)
+        self.option(OUTPUT, "--no-values", help, dest="values", action="store_false")
 
     def add_quiet(self) -> None:
         self.add_argument("-q", "--quiet", action="store_true", help="suppress progress and informational messages")
@@ -174,6 +167,9 @@ ROWS_OUT = "a .jsonl, .json, .csv (.gz, .zst), .parquet or .xlsx file, a URL of 
 
 INPUT, OUTPUT, RULES, EXIT = "input", "output", "rules", "exit code"
 """The titles of the groups that several commands have."""
+
+REPEATABLE: dict[str, Any] = {"action": "append", "default": []}
+"""How an option is read that may be given several times."""
 
 
 def add_command(commands: Commands, name: str, run: Run | None, summary: str, examples: Sequence[str] = ()) -> Parser:
@@ -335,3 +331,15 @@ def _positive(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"expected a whole number of at least 1; got {text!r}")
     return int(text)
+
+
+def number_below(bound: float, expected: str) -> Callable[[str], float]:
+    """The type of an option that is a number between 0 and a bound."""
+
+    def read(text: str) -> float:
+        with suppress(ValueError):
+            if 0 < (number := float(text)) < bound:
+                return number
+        raise argparse.ArgumentTypeError(f"expected {expected}; got {text!r}")
+
+    return read

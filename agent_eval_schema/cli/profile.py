@@ -2,10 +2,21 @@
 
 import argparse
 
-from agent_eval_schema.cli.options import EXIT, INPUT, OUTPUT, ROW_FILES, Commands, add_command, open_input
+from agent_eval_schema.cli.options import (
+    EXIT,
+    INPUT,
+    OUTPUT,
+    REPEATABLE,
+    ROW_FILES,
+    Commands,
+    Parser,
+    add_command,
+    open_input,
+)
 from agent_eval_schema.cli.output import ExitCode, in_color, print_note, print_text, save_page
 
 FAILING = ("never", "invalid", "duplicates", "leaks", "conflicts")
+ASSUMED = "assumptions"
 
 
 def add(commands: Commands) -> None:
@@ -23,56 +34,41 @@ def add(commands: Commands) -> None:
     command.add_argument("file", metavar="FILE", help=ROW_FILES)
     command.reads_and_writes(["file", "against", "past", "documents"], ["write_distinct"])
     command.add_reading()
-    group = command.group(INPUT)
-    group.add_argument(
-        "--against",
-        metavar="OTHER",
-        action="append",
-        default=[],
-        help="dataset, or text (.txt, .md, .prompt, .jinja; a file or URL), that must not contain the questions; "
-        "repeatable",
+    other = (
+        "dataset, or text (.txt, .md, .prompt, .jinja; a file or URL), that must not contain the questions; repeatable"
     )
-    group.add_argument(
-        "--past", metavar="RESULT", action="append", default=[], help="scores of an earlier evaluation; repeatable"
+    command.option(INPUT, "--against", other, metavar="OTHER", **REPEATABLE)
+    command.option(INPUT, "--past", "scores of an earlier evaluation; repeatable", metavar="RESULT", **REPEATABLE)
+    documents = "text file or URL with the doc_uri of every document, one per line"
+    command.option(INPUT, "--documents", documents, metavar="LIST")
+    _add_number(command, "--near", 0.7, "similarity of near duplicates")
+    price = "of a judge per million tokens: input=2.5,output=10"
+    command.option(ASSUMED, "--price", price, metavar="PRICES", type=_price)
+    command.option(ASSUMED, "--calls-per-minute", "rate of the calls, for the duration", metavar="N", type=float)
+    tokenizer = (
+        "encoding of tiktoken that counts tokens: o200k_base, fetched once "
+        "(default: o200k_base if tiktoken has it on this machine, else 4 bytes per token)"
     )
-    group.add_argument(
-        "--documents", metavar="LIST", help="text file or URL with the doc_uri of every document, one per line"
-    )
-    group = command.group("assumptions")
-    _add_number(group, "--near", 0.7, "similarity of near duplicates")
-    group.add_argument(
-        "--price", metavar="PRICES", type=_price, help="of a judge per million tokens: input=2.5,output=10"
-    )
-    group.add_argument("--calls-per-minute", metavar="N", type=float, help="rate of the calls, for the duration")
-    group.add_argument(
-        "--tokenizer",
-        metavar="NAME",
-        help="encoding of tiktoken that counts tokens: o200k_base, fetched once "
-        "(default: o200k_base if tiktoken has it on this machine, else 4 bytes per token)",
-    )
-    _add_number(group, "--instruction-tokens", 400, "of a judge's instructions, per call")
-    _add_number(group, "--answer-tokens", 150, "of a judge's answer, per call")
+    command.option(ASSUMED, "--tokenizer", tokenizer, metavar="NAME")
+    _add_number(command, "--instruction-tokens", 400, "of a judge's instructions, per call")
+    _add_number(command, "--answer-tokens", 150, "of a judge's answer, per call")
     command.add_system("auto", "auto, by the format")
     command.add_output("profile", default=None)
     command.add_settings("format", "outputs", "columns", "output", "profile_fail_on")
     command.add_html("profile")
-    command.group(OUTPUT).add_argument(
-        "--write-distinct", metavar="PATH", help="write the rows that do not repeat an earlier question to PATH"
-    )
+    distinct = "write the rows that do not repeat an earlier question to PATH"
+    command.option(OUTPUT, "--write-distinct", distinct, metavar="PATH")
     command.add_no_values()
-    command.group(EXIT).add_argument(
-        "--fail-on",
-        dest="profile_fail_on",
-        choices=FAILING,
-        action="append",
-        help="what causes exit code 1: invalid rows, duplicates (exact or near), leaks, conflicts (AE902: same "
-        "request, other ground truth) or never (default); repeatable",
+    failing = (
+        "what causes exit code 1: invalid rows, duplicates (exact or near), leaks, conflicts (AE902: same "
+        "request, other ground truth) or never (default); repeatable"
     )
+    command.option(EXIT, "--fail-on", failing, dest="profile_fail_on", choices=FAILING, action="append")
 
 
-def _add_number(group: argparse._ArgumentGroup, option: str, default: float, meaning: str) -> None:
+def _add_number(command: Parser, name: str, default: float, meaning: str) -> None:
     """An option that is a number of the kind of its default."""
-    group.add_argument(option, metavar="N", type=type(default), default=default, help=f"{meaning} ({default})")
+    command.option(ASSUMED, name, f"{meaning} ({default})", metavar="N", type=type(default), default=default)
 
 
 def run(arguments: argparse.Namespace) -> int:

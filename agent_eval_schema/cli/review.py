@@ -31,44 +31,34 @@ def add(commands: Commands) -> None:
     command.add_argument("file", metavar="FILE", help=ROW_FILES)
     command.reads_and_writes(["file", "merge", "guide"], ["out"])
     command.add_reading([name for name in FORMAT_NAMES if not name.startswith("ces-")])  # see `Reviewed`
-    group = command.group("review")
-    group.add_argument("--reviewer", metavar="NAME", help="name in the journal and of its file (default: the user)")
-    group.add_argument(
-        "--queue",
-        metavar="QUEUE",
-        default="",
-        help="queue that opens: truth, errors, fixes, conflicts, duplicates, audit, flagged, changed, overlap, "
-        "together, rows or all (default: the first with rows)",
+    reviewer = "name in the journal and of its file (default: the user)"
+    command.option("review", "--reviewer", reviewer, metavar="NAME")
+    queue = (
+        "queue that opens: truth, errors, fixes, conflicts, duplicates, audit, flagged, changed, overlap, "
+        "together, rows or all (default: the first with rows)"
     )
+    command.option("review", "--queue", queue, metavar="QUEUE", default="")
     rows = "comma-separated numbers of rows, such as 3,17,40: they are the queue that opens, in this order"
-    group.add_argument("--rows", metavar="NUMBERS", type=_rows, default=[], help=rows)
-    group.add_argument(
-        "--overlap", metavar="N", type=whole, default=0, help="rows that every reviewer gets, to measure agreement"
+    command.option("review", "--rows", rows, metavar="NUMBERS", type=_rows, default=[])
+    overlap = "rows that every reviewer gets, to measure agreement"
+    command.option("review", "--overlap", overlap, metavar="N", type=whole, default=0)
+    command.option("review", "--guide", "Markdown file with instructions, shown beside the form", metavar="PATH")
+    port = "port of the page (default: a free one)"
+    command.option("review", "--port", port, metavar="N", type=whole, default=0)
+    command.option("review", "--no-browser", "print the address without opening a browser", action="store_true")
+    journals = "journals of several reviewers: --out takes what they agree on or decided together"
+    command.option(INPUT, "--merge", journals, metavar="JOURNAL", nargs="+", default=[])
+    command.option(OUTPUT, "--out", f"where the page (or --merge) writes the rows: {ROWS_OUT}", metavar="PATH")
+    command.option(OUTPUT, "--bundle", "write one page that works without a server to PATH", metavar="PATH")
+    redact = "redact the texts of a bundle: default, or a function (module:function)"
+    command.option(OUTPUT, "--redact", redact, metavar="HOW")
+    to = (
+        "write the labels in the journals and their reviewers to mlflow:DATASET, or to mlflow: as expectations of "
+        "the traces of the rows"
     )
-    group.add_argument("--guide", metavar="PATH", help="Markdown file with instructions, shown beside the form")
-    group.add_argument("--port", metavar="N", type=whole, default=0, help="port of the page (default: a free one)")
-    group.add_argument("--no-browser", action="store_true", help="print the address without opening a browser")
-    command.group(INPUT).add_argument(
-        "--merge",
-        metavar="JOURNAL",
-        nargs="+",
-        default=[],
-        help="journals of several reviewers: --out takes what they agree on or decided together",
-    )
-    group = command.group(OUTPUT)
-    group.add_argument("--out", metavar="PATH", help=f"where the page (or --merge) writes the rows: {ROWS_OUT}")
-    group.add_argument("--bundle", metavar="PATH", help="write one page that works without a server to PATH")
-    group.add_argument(
-        "--redact", metavar="HOW", help="redact the texts of a bundle: default, or a function (module:function)"
-    )
-    group.add_argument(
-        "--to",
-        metavar="PLACE",
-        type=_place,
-        help="write the labels in the journals and their reviewers to mlflow:DATASET, or to mlflow: as expectations of "
-        "the traces of the rows",
-    )
-    group.add_argument("--tracking-uri", metavar="URI", help="tracking store of --to (default: MLFLOW_TRACKING_URI)")
+    command.option(OUTPUT, "--to", to, metavar="PLACE", type=_place)
+    store = "tracking store of --to (default: MLFLOW_TRACKING_URI)"
+    command.option(OUTPUT, "--tracking-uri", store, metavar="URI")
     command.add_settings("format", "outputs", "columns")
 
 

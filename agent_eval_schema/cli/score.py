@@ -7,8 +7,18 @@ import math
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from agent_eval_schema.cli.compare import add_min_effect, failures_of
-from agent_eval_schema.cli.options import EXIT, OUTPUT, ROW_FILES, Commands, add_command, codes_in, open_input
+from agent_eval_schema.cli.compare import MIN_EFFECT, failures_of
+from agent_eval_schema.cli.options import (
+    EXIT,
+    OUTPUT,
+    REPEATABLE,
+    ROW_FILES,
+    Commands,
+    add_command,
+    codes_in,
+    number_below,
+    open_input,
+)
 from agent_eval_schema.cli.output import ExitCode, in_color, print_line, print_note, print_text, save_page
 from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.rule import FAILING
@@ -33,73 +43,39 @@ def add(commands: Commands) -> None:
     command.add_argument("file", metavar="FILE", help=ROW_FILES)
     command.reads_and_writes(["file", "against"], ["write_scores"])
     command.add_format()
-    scores = command.group("metrics")
-    scores.add_argument(
-        "--metrics",
-        metavar="METRICS",
-        action="append",
-        default=[],
-        help="comma-separated names (default: all but trajectory_f1)",
+    names = "comma-separated names (default: all but trajectory_f1)"
+    command.option("metrics", "--metrics", names, metavar="METRICS", **REPEATABLE)
+    command.option("metrics", "--tool-name", "add trajectory_single_tool_use of this tool", metavar="TOOL")
+    repeated = "how precision and recall count repeated calls (default: membership)"
+    choices = ["membership", "one_to_one"]
+    command.option("metrics", "--duplicates", repeated, choices=choices, default="membership")
+    empty = "score of an empty trajectory: that of the definition (default), or none, as the Vertex AI service"
+    command.option("metrics", "--empty", empty, choices=["define", "nan"], default="define")
+    match = (
+        "when two calls are the same: equal names and inputs (default), equal names, or equal names and all "
+        "arguments of the reference"
     )
-    scores.add_argument("--tool-name", metavar="TOOL", help="add trajectory_single_tool_use of this tool")
-    scores.add_argument(
-        "--duplicates",
-        choices=["membership", "one_to_one"],
-        default="membership",
-        help="how precision and recall count repeated calls (default: membership)",
-    )
-    scores.add_argument(
-        "--empty",
-        choices=["define", "nan"],
-        default="define",
-        help="score of an empty trajectory: that of the definition (default), or none, as the Vertex AI service",
-    )
-    scores.add_argument(
-        "--match",
-        choices=["call", "tool_name", "subset"],
-        default="call",
-        help="when two calls are the same: equal names and inputs (default), equal names, or equal names and all "
-        "arguments of the reference",
-    )
+    command.option("metrics", "--match", match, choices=["call", "tool_name", "subset"], default="call")
     command.add_output("summary", default=None)
     command.add_settings("format", "columns", "output", "fail_on")
     command.add_html("result")
-    command.group(OUTPUT).add_argument(
-        "--write-scores",
-        metavar="PATH",
-        help="write all rows with their scores (.parquet, .csv, .jsonl, .json, or as every-eval-ever names its files)",
-    )
+    written = "write all rows with their scores (.parquet, .csv, .jsonl, .json, or as every-eval-ever names its files)"
+    command.option(OUTPUT, "--write-scores", written, metavar="PATH")
     for bound, side in (("min", "below"), ("max", "above")):
-        command.group(EXIT).add_argument(
-            f"--{bound}",
-            metavar="METRIC=MEAN",
-            type=_bound,
-            action="append",
-            default=[],
-            help=f"exit with code 1 if the mean is {side} this threshold; repeatable",
-        )
-    command.group(EXIT).add_argument(
-        "--confidence",
-        metavar="LEVEL",
-        type=_level,
-        help="--min judges the lower bound of this confidence interval (0.95), --max the upper one, not the mean",
-    )
-    command.group(EXIT).add_argument("--against", metavar="OLD", help="compare with the scores of an older file")
-    command.group(EXIT).add_argument("--key", metavar="COLUMN", help="column that identifies the rows of both files")
-    command.group(EXIT).add_argument(
-        "--fail-on-regression",
-        choices=["significant", "any"],
-        help="exit with code 1 if a metric is lower than in OLD: significantly (Holm p < 0.05), or at all",
-    )
-    add_min_effect(
-        command, "smallest difference of a mean that counts as a regression, of all metrics or of one; repeatable"
-    )
+        help = f"exit with code 1 if the mean is {side} this threshold; repeatable"
+        command.option(EXIT, f"--{bound}", help, metavar="METRIC=MEAN", type=_bound, **REPEATABLE)
+    judged = "--min judges the lower bound of this confidence interval (0.95), --max the upper one, not the mean"
+    level = number_below(1, "a level between 0 and 1, such as 0.95")
+    command.option(EXIT, "--confidence", judged, metavar="LEVEL", type=level)
+    command.option(EXIT, "--against", "compare with the scores of an older file", metavar="OLD")
+    command.option(EXIT, "--key", "column that identifies the rows of both files", metavar="COLUMN")
+    regression = "exit with code 1 if a metric is lower than in OLD: significantly (Holm p < 0.05), or at all"
+    command.option(EXIT, "--fail-on-regression", regression, choices=["significant", "any"])
+    effect = "smallest difference of a mean that counts as a regression, of all metrics or of one; repeatable"
+    command.option(EXIT, "--min-effect", effect, **MIN_EFFECT)
     command.add_fail_on()
-    command.group(EXIT).add_argument(
-        "--allow-unscored",
-        action="store_true",
-        help="accept rows without a score, which otherwise fail --min, --max, --fail-on and --fail-on-regression",
-    )
+    unscored = "accept rows without a score, which otherwise fail --min, --max, --fail-on and --fail-on-regression"
+    command.option(EXIT, "--allow-unscored", unscored, action="store_true")
     command.add_quiet()
 
 
@@ -114,13 +90,6 @@ def _bound(text: str) -> tuple[str, float]:
 
     close = meant(metric, [*TRAJECTORY_METRICS, SINGLE_TOOL_USE])
     raise argparse.ArgumentTypeError(f"expected METRIC=MEAN, such as trajectory_recall=0.9; got {text!r}{close}")
-
-
-def _level(text: str) -> float:
-    with suppress(ValueError):
-        if 0 < (level := float(text)) < 1:
-            return level
-    raise argparse.ArgumentTypeError(f"expected a level between 0 and 1, such as 0.95; got {text!r}")
 
 
 def run(arguments: argparse.Namespace) -> int:

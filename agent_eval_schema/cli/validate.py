@@ -55,12 +55,10 @@ def add(commands: Commands) -> None:
     command.add_output("report", "concise", *_WHOLE_RUN, default=None)
     command.add_html("report")
     command.add_no_values()
-    written = command.group(OUTPUT)
-    written.add_argument("--write-normalized", metavar="PATH", help="write the canonical rows (.jsonl, .parquet)")
-    written.add_argument("--write-invalid", metavar="PATH", help="write the invalid rows with their issues")
-    written.add_argument(
-        "--resume", action="store_true", help="keep what is done beside --write-normalized, continue an interrupted run"
-    )
+    command.option(OUTPUT, "--write-normalized", "write the canonical rows (.jsonl, .parquet)", metavar="PATH")
+    command.option(OUTPUT, "--write-invalid", "write the invalid rows with their issues", metavar="PATH")
+    resume = "keep what is done beside --write-normalized, continue an interrupted run"
+    command.option(OUTPUT, "--resume", resume, action="store_true")
     command.add_rules()
     fixes = command.group("fixes").add_mutually_exclusive_group()
     fixes.add_argument("--fix", metavar="OUT", help="apply safe fixes and write all rows to OUT (may be FILE)")
