@@ -117,18 +117,14 @@ class ReportBuilder:
 
     `compared_rows` and `compared_codes` list every finding of a rule that compares rows (its row, its code),
     `conflicts` the pairs of rows with the same request and another ground truth, `overall` the issues of the dataset as
-    a whole. They are complete, however few issues are kept (`keep`; None: all, of a file ISSUES_KEPT). Rules that are
-    `satisfied` are not looked at again.
+    a whole. They are complete, however few issues are kept (`keep`; None: all, of a file ISSUES_KEPT);
+    `compared_issues` are those that are kept of rules that compare rows, and of the dataset. Rules that are `satisfied`
+    are not looked at again.
     """
 
     def __init__(self, source: Source, plan: Plan, keep: int | None = None, satisfied: Collection[str] = ()) -> None:
-        self.source = source
-        self.codes, self.outputs, self.values = plan.codes.difference(satisfied), plan.outputs, plan.values
-        self._compared = self.codes | plan.unselected
-        self._origins, self._suggested, self._unread, self._then = plan.origins, plan.suggested, plan.unread, plan.then
-        self._format = find_format(plan.format)
-        self._inputs = self._format.outputs_as_inputs
-        self._has_criteria = self._format.system == "adk" and not plan.complete
+        self.source, self._plan, self._format = source, plan, find_format(plan.format)
+        self.codes, self.values = plan.codes.difference(satisfied), plan.values
         self.keep = keep if keep is not None else (ISSUES_KEPT if source.name or source.remote else 1 << 62)
         self.row_count = 0
         self.counts: Counter[str] = Counter()
@@ -136,7 +132,7 @@ class ReportBuilder:
         self.occurrences: dict[str, Occurrences] = {}
         self.misspelled: Counter[str] = Counter()
         self._kept: list[tuple[int, pa.ListArray, pa.Array]] = []
-        self._own: list[Issue] = []
+        self.compared_issues: list[Issue] = []
         self.compared_rows = array("q")
         self.compared_codes: list[str] = []
         self.conflicts: list[tuple[int, int]] = []
@@ -144,9 +140,8 @@ class ReportBuilder:
         self._room = self.keep
         self.columns: dict[str, None] = {}
         self.derived: Counter[str] = Counter()
-        self._valid: list[np.ndarray[Any, Any]] = []
-        self._usable: list[np.ndarray[Any, Any]] = []
-        self._masks: list[np.ndarray[Any, Any]] = []
+        self._valid, self._usable = [np.zeros(0, bool)], [np.zeros(0, bool)]
+        self._masks = [np.zeros(0, np.uint64)]
         self._ids, self._own_ids = FirstSeen(), FirstSeen()
         self._truths = FirstSeen()
         self._near: Counter[int] = Counter()
@@ -230,9 +225,8 @@ class ReportBuilder:
         rule, column = finding.rule, finding.column
         if rule.code in self.codes:
             is_ours = column is not None and rule in _ON_OUR_COLUMNS
-            finding = placed(finding, self._origins) if is_ours else replace(finding, path=column)
-            issue = finding.issue(row, request_id if self.values else None)
-            issue = self._with_file(issue)
+            finding = placed(finding, self._plan.origins) if is_ours else replace(finding, path=column)
+            issue = self._with_file(finding.issue(row, request_id if self.values else None))
             self.counts[rule.code] += 1
             self._add_example(issue)
             found = self.occurrences.setdefault(rule.code, Occurrences())
@@ -245,7 +239,7 @@ class ReportBuilder:
                 self.compared_rows.append(row)
                 self.compared_codes.append(rule.code)
             if self._room > 0:
-                self._own.append(issue)
+                self.compared_issues.append(issue)
                 self._room -= 1
 
     def all_examples(self) -> list[Issue]:
@@ -254,12 +248,7 @@ class ReportBuilder:
     def take_issues(self) -> list[Issue]:
         """The issues that are kept, in the order of the rows, those of the dataset last."""
         found = [self._with_file(issue) for kept in self._kept for issue in _issues_in(*kept)]
-        return sorted([*found, *self._own], key=by_row)
-
-    @property
-    def compared_issues(self) -> list[Issue]:
-        """The issues that are kept of rules that compare rows, and of the dataset as a whole."""
-        return self._own
+        return sorted([*found, *self.compared_issues], key=by_row)
 
     def issues_of(self, rows: Collection[int]) -> list[Issue]:
         """The issues of these rows that are kept, those of rules that compare rows last."""
@@ -269,12 +258,12 @@ class ReportBuilder:
             for issue in _issues_in(0, lists.take(pa.array(at, pa.int64())), ids.take(pa.array(at, pa.int64()))):
                 assert issue.row is not None
                 found.append(self._with_file(replace(issue, row=start + at[issue.row])))
-        return [*found, *(issue for issue in self._own if issue.row in rows)]
+        return [*found, *(issue for issue in self.compared_issues if issue.row in rows)]
 
     def forget_issues(self) -> None:
         """Drop the issues that are kept; counts and examples stay."""
         self._kept.clear()
-        self._own.clear()
+        self.compared_issues.clear()
 
     @property
     def holds_all_issues(self) -> bool:
@@ -295,14 +284,15 @@ class ReportBuilder:
 
     def _place(self, column: str) -> str:
         """The place of one of our columns in the user's table."""
-        return self._origins.get(column, column)
+        return self._plan.origins.get(column, column)
 
     # rules that compare rows
 
     def _repeated_ids(self, ids: pa.Array, of_traces: pa.Array, start: int) -> list[int]:
         """Log the IDs that an earlier row has; the rows that are invalid for it. The ID of a trace is not necessarily
         meant as the row's own, so only an ID that two rows have of their own is an error."""
-        if self._compared.isdisjoint(dataset.REPEATED) or ids.null_count == len(ids):
+        compared = self.codes | self._plan.unselected
+        if compared.isdisjoint(dataset.REPEATED) or ids.null_count == len(ids):
             return []
         present = np.flatnonzero(np.asarray(ids.is_valid()))
         texts = np.asarray(ids.to_pylist(), dtype=object)[present]
@@ -317,7 +307,7 @@ class ReportBuilder:
         for at in np.flatnonzero(firsts >= 0).tolist():
             text, rule = str(texts[at]), dataset.REPEATED_REQUEST_ID if errors[at] else dataset.REPEATED_TRACE_ID
             self._log(comparison(rule, int(firsts[at]), text if self.values else None), int(rows[at]), text)
-        return rows[errors].tolist() if dataset.REPEATED_REQUEST_ID.code in self._compared else []
+        return rows[errors].tolist() if dataset.REPEATED_REQUEST_ID.code in compared else []
 
     def _conflicting_truths(self, checked: pa.RecordBatch, ids: pa.Array, start: int) -> None:
         requests, truths = verdict(checked, "request_hash"), verdict(checked, "truth_hash")
@@ -348,11 +338,11 @@ class ReportBuilder:
             self._log(Finding(columns.DUPLICATE_COLUMN, message, name))
         for wrong, right in self.source.renamed:
             self._log(Finding(columns.REPAIRED_COLUMN, f"renamed from `{wrong}`", right))
-        logged = self._inspect_payloads()
+        plan, logged = self._plan, self._inspect_payloads()
         known = {*COLUMNS, *logged, *_OF_A_BUILD}
         names = [n for n in self.columns if n not in known and not n.startswith("dataset_")]
         objects = OBJECTS.get(self._format.name, ())
-        names += [n for n in (*self._suggested, *self._unread) if n not in self.columns and column_of(n) in objects]
+        names += [n for n in (*plan.suggested, *plan.unread) if n not in self.columns and column_of(n) in objects]
         misspelled = misspelled_columns(tuple(self.columns))
         # rows that lack the content of the misspelled column are reported themselves, with the same hint
         absorbed = {"request"} if self.counts["AE201"] else set[str]()
@@ -366,10 +356,10 @@ class ReportBuilder:
                 self._log(Finding(columns.MISSPELLED_COLUMN, message, name, hint=hint))
                 if columns.MISSPELLED_COLUMN.code in self.codes:
                     self.occurrences[columns.MISSPELLED_COLUMN.code].rows += self.misspelled[name]
-        if self.outputs == "generated":
+        if plan.outputs == "generated":
             fields = {"response": "response", "retrieved_context": "retrieved_uri", "trace": "trace"}
             for name, field in fields.items():
-                if self._seen & BIT[field] and name not in self._inputs:
+                if self._seen & BIT[field] and name not in self._format.outputs_as_inputs:
                     message = f"`{self._place(name)}` has values, but outputs will be generated"
                     self._log(Finding(columns.IGNORED_COLUMN, message, name))
         near = self._near[NEAR]
@@ -381,10 +371,10 @@ class ReportBuilder:
             rows = f"{near:,} of {self._near.total():,} rows"
             message = f"no expected doc_uri equals a retrieved one, but in {rows} one is a close match: {pair}"
             self._log(Finding(dataset.DOC_URI_NEAR_MISS, message, "expected_retrieved_context", hint=hint))
-        if self._has_criteria:
+        if self._format.system == "adk" and not plan.complete:
             self._inspect_criteria()
         field = self._format.one_kind[0]
-        is_judged = demands_one_kind(self._format, self.outputs)
+        is_judged = demands_one_kind(self._format, plan.outputs)
         if is_judged and (message := mixed_kinds(self._format, self.usable_masks)):
             has = (self.masks & np.uint64(BIT[field])) != 0
             fewer = has if has[self.usable].mean() < 0.5 else ~has
@@ -399,12 +389,12 @@ class ReportBuilder:
 
     def _inspect_unknown(self, name: str) -> None:
         """Report a column that nothing reads, or a key of MLflow's inputs that looks like ground truth."""
-        has_truth = self._has(*_ANSWERS)
-        message, hint = f"`{name}` is passed through unchanged", hint_for_column(name, self._suggested, self._then)
-        what = "" if has_truth or hint else self._unread.get(name, "")
+        plan, has_truth = self._plan, self._has(*_ANSWERS)
+        message, hint = f"`{name}` is passed through unchanged", hint_for_column(name, plan.suggested, plan.then)
+        what = "" if has_truth or hint else plan.unread.get(name, "")
         if what:
             message, hint = f"`{name}` is not used: {what}", hint_for_unread(name, what)
-        truths = truths_at(name, self._suggested)
+        truths = truths_at(name, plan.suggested)
         is_lacking = any(not (has_truth if truth in _ANSWERS else self._has(truth)) for truth in truths)
         is_truth = is_lacking or (what != "" and not is_guess(what))
         rule = columns.UNREAD_TRUTH if is_truth else columns.UNKNOWN_COLUMN
@@ -441,12 +431,13 @@ class ReportBuilder:
             found = criteria_beside(self.source.path)
         for finding in found.findings:
             self._log(finding)
+        outputs = self._plan.outputs
         for name, metric in found.metrics.items():
-            lacking = np.flatnonzero(self.usable & ~supports(metric, self.masks, self.usable, self.outputs))
+            lacking = np.flatnonzero(self.usable & ~supports(metric, self.masks, self.usable, outputs))
             if not len(lacking):
                 continue
             masks = np.unique(self.masks[lacking]).tolist()
-            needs = dict.fromkeys(n for mask in masks for n in missing_needs(metric, mask, self.outputs))
+            needs = dict.fromkeys(n for mask in masks for n in missing_needs(metric, mask, outputs))
             words = " and ".join(map(need_words, needs))
             message = f"expected {words} in each turn for `{name}`; missing in {_rows(lacking)}"
             count = "" if len(lacking) <= SHOWN else f" ({len(lacking):,} of {self.row_count:,})"
@@ -454,16 +445,16 @@ class ReportBuilder:
 
     @cached_property
     def valid(self) -> np.ndarray[Any, Any]:
-        return np.concatenate(self._valid) if self._valid else np.zeros(0, bool)
+        return np.concatenate(self._valid)
 
     @cached_property
     def usable(self) -> np.ndarray[Any, Any]:
         """The rows that can support a metric: valid by all rules that are not ignored, selected or not."""
-        return np.concatenate(self._usable) if self._usable else np.zeros(0, bool)
+        return np.concatenate(self._usable)
 
     @property
     def masks(self) -> np.ndarray[Any, Any]:
-        return np.concatenate(self._masks) if self._masks else np.zeros(0, np.uint64)
+        return np.concatenate(self._masks)
 
     @cached_property
     def usable_masks(self) -> dict[int, int]:
