@@ -18,7 +18,7 @@ from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.io.yaml import yaml_nodes
 from agent_eval_schema.lsp import tree
 from agent_eval_schema.lsp.check import Found, Mark
-from agent_eval_schema.lsp.rows import BOM, is_blank, json_node
+from agent_eval_schema.lsp.rows import BOM, column_in, is_blank, json_node
 from agent_eval_schema.lsp.text import Place, Text
 from agent_eval_schema.lsp.tree import Layer, Node, at, join, of_yaml, parse
 from agent_eval_schema.metrics.catalog import BIT, Metric
@@ -87,13 +87,12 @@ def metrics_at(found: Found, row: int, marks: Iterable[Mark] = ()) -> Metrics:
 
 def _our_column(found: Found, path: str) -> str:
     """Our column of a path in the file."""
-    plan, found_column = found.plan, re.match(r"[^.\[]*", path)
-    known = {theirs: ours for ours, theirs in plan.origins.items()}
-    known |= {theirs: ours for ours, theirs in found.rows.names.items()}
-    below = [ours for theirs, ours in known.items() if re.match(rf"{re.escape(theirs)}(?:[.\[]|$)", path)]
-    match = next(iter(below), None)
-    column = found_column[0] if found_column else path
-    return match or ("request" if column == "inputs" else column)
+    known = {theirs: ours for names in (found.plan.origins, found.rows.names) for ours, theirs in names.items()}
+    for theirs, ours in known.items():
+        if re.match(rf"{re.escape(theirs)}(?:[.\[]|$)", path):
+            return ours
+    column = column_in(path)
+    return "request" if column == "inputs" else column
 
 
 def _named(metrics: list[Metric]) -> str:

@@ -52,27 +52,23 @@ def fixes_at(path: str, text: Text, found: Found, first: int, last: int) -> list
             cells.append(fix)
         return False
 
-    _changes(path, part, found, codes, note)
+    fixes_of(path, part, found, codes, note)
     return [
         (fix, [Change(start.below(shift), end.below(shift), new) for start, end, new in changes])
         for fix in cells[:MOST_FIXES]
-        for changes in [_changes(path, part, found, codes, fix.__eq__)]
+        for changes in [fixes_of(path, part, found, codes, fix.__eq__)]
     ]
 
 
-def fixes_of(path: str, text: Text, found: Found, codes: frozenset[str]) -> list[Change]:
-    """The changes that all fixes for issues of these codes make in the file."""
-    return _changes(path, text, found, codes & found.plan.codes)
-
-
-def _changes(
+def fixes_of(
     path: str, text: Text, found: Found, codes: frozenset[str], keep: Callable[[CellFix], bool] = lambda _: True
 ) -> list[Change]:
+    """The changes that the fixes for issues of these codes make in the file: all of them, or those to `keep`."""
     plan = found.plan
     _, source = opened(path, text, format=plan.format, outputs=plan.outputs_option)
     if not is_rewritten(source, path) or (plan.format == "mlflow" and source.kind == "csv"):  # which needs a new column
         return []
-    fixed = fix_source(source, codes=codes)
+    fixed = fix_source(source, codes=codes & plan.codes)
     kept = ((batch, [fix for fix in fixes if keep(fix)]) for batch, fixes in fixed.batches())
     rewrite, copy = REWRITTEN[source.kind], str(source.path)
     pieces = zip(rewrite(copy, {}, repeat({})), rewrite(copy, fixed.renames, edits_of(kept)), strict=True)

@@ -34,12 +34,13 @@ class Rows(NamedTuple):
 
     def path(self, path: str | None) -> str:
         """The path in the file of one under our names."""
-        column = _COLUMN.match(path or "")
-        known = self.names.get(column[0]) if column else None
-        return path or "" if known is None or column is None else known + (path or "")[column.end() :]
+        column = column_in(path or "")
+        return self.names.get(column, column) + (path or "").removeprefix(column)
 
 
-_COLUMN = re.compile(r"[^.\[]+")
+def column_in(path: str) -> str:
+    """The column that a path begins with."""
+    return re.split(r"[.\[]", path, maxsplit=1)[0]
 
 
 def json_node(text: str, start: int, end: int) -> Node | None:
@@ -91,8 +92,7 @@ def _record(whole: str, at: int, places: list[tuple[int, int]], shift: int, name
     for number, (start, end) in enumerate(places):
         part = field(whole, start + shift, end + shift)
         name = names[number] if names is not None and number < len(names) else part.layer.text if part.layer else ""
-        part.key, part.key_start, part.key_end = name.strip(), part.start, part.start
-        node.parts.append(part)
+        node.add(part, name.strip(), part.start, part.start)
     return node
 
 

@@ -271,7 +271,7 @@ class Session:
 
     def _edit(self, uri: str, changes: list[Change], version: int | None, creates: bool = False) -> Any:
         """The changes for an editor, of this version of the text if it can tell versions apart."""
-        edits = [types.TextEdit(_range(change), change.new) for change in changes]
+        edits = [types.TextEdit(_range(change.start, change.end), change.new) for change in changes]
         workspace = self.server.client_capabilities.workspace
         client = workspace.workspace_edit if workspace else None
         if client is None or not client.document_changes:
@@ -330,8 +330,7 @@ class Session:
     def _proposed(self, text: Text, proposal: answers.Proposal, file_kind: str) -> Any:
         new = answers.written(proposal, file_kind)
         kind = types.CompletionItemKind.Property if proposal.is_key else types.CompletionItemKind.Value
-        start, end = text.place(proposal.start), text.place(proposal.end)
-        edit = types.TextEdit(types.Range(_position(start), _position(end)), new)
+        edit = types.TextEdit(_range(text.place(proposal.start), text.place(proposal.end)), new)
         return types.CompletionItem(visible(proposal.text), kind=kind, text_edit=edit, filter_text=new)
 
     async def symbols(self, params: Any) -> list[Any]:
@@ -343,14 +342,11 @@ class Session:
             types.DocumentSymbol(
                 f"{row}: {answers.question(found, node)}",
                 types.SymbolKind.Object,
-                self._span(text, node.start, node.end),
-                self._span(text, node.start, node.start),  # its first character
+                _range(*span(text, node.start, node.end)),
+                _range(*span(text, node.start, node.start)),  # its first character
             )
             for row, node in answers.rows_listed(found)
         ]
-
-    def _span(self, text: Text, start: int, end: int) -> Any:
-        return types.Range(*map(_position, span(text, start, end)))
 
     async def folding(self, params: Any) -> list[Any]:
         file, found = self._current(params)
@@ -379,18 +375,19 @@ class Session:
 
     def _diagnostic(self, file: File, mark: Mark) -> Any:
         message = visible(mark.message) + (f"\n→ {visible(mark.hint)}" if mark.hint else "")
+        where = _range(mark.start, mark.end)
         if mark.code not in all_rules():
-            return types.Diagnostic(_range(mark), message, severity=types.DiagnosticSeverity.Error, source=NAME)
+            return types.Diagnostic(where, message, severity=types.DiagnosticSeverity.Error, source=NAME)
         related = None
         if mark.first is not None and file.found is not None:
-            start, end = span(file.text, *place_of(file.found.rows, mark.first, mark.path))
-            location = types.Location(file.uri, types.Range(_position(start), _position(end)))
+            first = span(file.text, *place_of(file.found.rows, mark.first, mark.path))
+            location = types.Location(file.uri, _range(*first))
             related = [types.DiagnosticRelatedInformation(location, f"row {mark.first}")]
         # any JSON or YAML file is opened in an editor; whether one is a dataset shows by its columns, or by its name
         page = answers.page_of(RULES[mark.code], PAGES)
         is_other = mark.code == UNKNOWN_FORMAT.code and not DEFAULT.search(file.path)
         return types.Diagnostic(
-            _range(mark),
+            where,
             message,
             severity=types.DiagnosticSeverity.Hint if mark.is_note or is_other else _SEVERITIES[mark.severity],
             code=mark.code,
@@ -425,8 +422,8 @@ def _position(place: Place) -> Any:
     return types.Position(place.line, place.column)
 
 
-def _range(mark: Mark | Change) -> Any:
-    return types.Range(_position(mark.start), _position(mark.end))
+def _range(start: Place, end: Place) -> Any:
+    return types.Range(_position(start), _position(end))
 
 
 _FEATURES: dict[str, tuple[str, Any]] = {

@@ -34,6 +34,11 @@ class Node:
         self.key_start = self.key_end = start
         self.parts: list[Node] = []
 
+    def add(self, part: Node, key: str | int, start: int, end: int) -> None:
+        """Add a part, whose key is at these places."""
+        part.key, part.key_start, part.key_end = key, start, end
+        self.parts.append(part)
+
     @cached_property
     def inner(self) -> Node | None:
         """The object or list that a string is the JSON text of."""
@@ -136,12 +141,9 @@ def parse(layer: Layer) -> Parsed:
         prefix = None
         if number == _MOST_TOKENS or len(open_) > _MOST_OPEN:
             break
-        if sign in "}]":
-            if open_:
+        if sign in "}],":
+            if open_ and sign != ",":
                 open_.pop().end = end
-            key, colon = None, False
-            continue
-        if sign == ",":
             key, colon = None, False
             continue
         if sign == ":":
@@ -155,16 +157,13 @@ def parse(layer: Layer) -> Parsed:
             continue
         node = Node(sign if sign in '{["' else "", start, end, string)
         if open_:
-            parent = open_[-1]
-            node.key, node.key_start, node.key_end = key or (len(parent.parts), start, start)
-            parent.parts.append(node)
+            open_[-1].add(node, *(key or (len(open_[-1].parts), start, start)))
             key, colon = (key, colon) if prefix is not None else (None, False)
         root = root or node
         if sign in "{[":
             open_.append(node)
-    if open_:
-        for node in open_:
-            node.end = places[len(text)]
+    for node in open_:
+        node.end = places[len(text)]
     wants_key = bool(open_) and open_[-1].kind == "{" and not colon
     if prefix is not None and not wants_key and open_:  # the open string is the value that comes
         open_[-1].parts.pop()
@@ -234,16 +233,13 @@ def of_yaml(node: Any, depth: int = 0, budget: list[int] | None = None) -> Node:
     quotes = end - start - len(node.value) if node.id == "scalar" else -1  # more, if it has escapes or lines
     layer = Layer(node.value, range(start + quotes // 2, end + 1)) if quotes in (0, 2) else None
     found = Node({"mapping": "{", "sequence": "["}.get(node.id, '"'), start, end, layer)
-    pairs: list[tuple[Any, Any]] = node.value if node.id == "mapping" else []
-    items: list[Any] = node.value if node.id == "sequence" else []
-    for key, value in pairs if is_known else ():
+    for number, entry in enumerate(node.value if is_known and node.id != "scalar" else ()):
+        key, value = entry if node.id == "mapping" else (None, entry)
         part = of_yaml(value, depth + 1, budget)
-        part.key, part.key_start, part.key_end = str(key.value), key.start_mark.index, key.end_mark.index
-        found.parts.append(part)
-    for number, value in enumerate(items if is_known else ()):
-        part = of_yaml(value, depth + 1, budget)
-        part.key, part.key_start, part.key_end = number, part.start, part.start
-        found.parts.append(part)
+        if key is None:
+            found.add(part, number, part.start, part.start)
+        else:
+            found.add(part, str(key.value), key.start_mark.index, key.end_mark.index)
     return found
 
 
