@@ -194,10 +194,10 @@ class FixCounts:
             yield batch, fixes
 
     def __str__(self) -> str:
-        cells = (
-            [f"{plural(self.cells, 'cell')} in {plural(self.rows, 'row')}"] if self.cells or not self.columns else []
-        )
-        return " and ".join([*cells, *([plural(self.columns, "column name")] if self.columns else [])])
+        parts = [plural(self.columns, "column name")] if self.columns else []
+        if self.cells or not self.columns:
+            parts.insert(0, f"{plural(self.cells, 'cell')} in {plural(self.rows, 'row')}")
+        return " and ".join(parts)
 
     def __bool__(self) -> bool:
         return bool(self.cells or self.columns)
@@ -305,7 +305,7 @@ def fix_source(source: Source, *, codes: frozenset[str] = frozenset(RULES)) -> F
     if fixed.plan.format not in FIXED_FORMATS:
         return replace(fixed, codes=frozenset())
     if columns.MISSPELLED_COLUMN.code in codes and fixed.plan.format in OUR_COLUMNS:
-        fixed = with_columns_renamed(fixed, _checked)
+        fixed = with_columns_renamed(fixed)
     return _with_types(fixed)
 
 
@@ -348,10 +348,7 @@ def _with_types(fixed: FixedSource) -> FixedSource:
 # A column is renamed for the whole dataset or not at all: where one column of the schema is a close match, no row fills
 # both, and the cells (with the fixes of their own) are right in most rows. A row whose cell is wrong under the right
 # name gets an error that names it; it does not keep the others from being read.
-Check = Callable[[FixedSource], Report]
-
-
-def with_columns_renamed(fixed: FixedSource, check: Check) -> FixedSource:
+def with_columns_renamed(fixed: FixedSource) -> FixedSource:
     """The fixes with as many columns renamed as it helps, one after the other, and why the others are not."""
     # in a table the first batch has all columns, in a list of objects any batch may have more
     some = fixed.original.batches() if fixed.original.ragged else islice(fixed.original.batches(), 1)
@@ -379,7 +376,7 @@ def with_columns_renamed(fixed: FixedSource, check: Check) -> FixedSource:
     while is_progress:  # one that is renamed may have cleared the way for another one
         is_progress = False
         for wrong, right in found.items():
-            trial = _renaming(fixed, wrong, right, check)
+            trial = _renaming(fixed, wrong, right)
             if isinstance(trial, FixedSource):
                 fixed, is_progress = trial, True
                 found = {w: r for w, r in found.items() if w != wrong}
@@ -409,20 +406,18 @@ def _moves(source: Source, wrong: str, right: str) -> bool:
     return not problems
 
 
-def _renaming(fixed: FixedSource, wrong: str, right: str, check: Check) -> FixedSource | str:
+def _renaming(fixed: FixedSource, wrong: str, right: str) -> FixedSource | str:
     """The fixes with one more column renamed, or why that does not help. `outputs` is the option with the new name: a
     misspelled response column does not mean that the agent will be run."""
     trial = replace(fixed, renames={**fixed.renames, wrong: right})
     trial = replace(trial, plan=make_plan(trial.source))
     if trial.plan.format != fixed.plan.format:
         return f"as `{right}` it would make the rows those of the {trial.plan.format} format"
-    before, after = check(replace(fixed, plan=trial.plan)), check(trial)
+    before, after = _checked(replace(fixed, plan=trial.plan)), _checked(trial)
     if not (before.valid_mask & ~after.valid_mask).any() and after.count("error") <= before.count("error"):
         return trial
     known = Counter((i.row, i.code) for i in before.iter_issues() if i.severity is Severity.ERROR)
-    counts = Counter[int | None]()
-    for (row, _), count in known.items():
-        counts[row] += count
+    counts = Counter(row for row, _ in known.elements())
     found: dict[int | None, Issue] = {}
     for issue in after.iter_issues():
         if issue.severity is Severity.ERROR:

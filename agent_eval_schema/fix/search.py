@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -101,16 +102,15 @@ class Try(NamedTuple):
     what: tuple[str, ...]
 
 
-class _Row:
+class _Row(Struct):
     """A row that is being fixed: the current content of its fixable cells, and the fixes that are yet to be tried."""
 
-    def __init__(self, at: int, issues: _RowIssues) -> None:
-        self.at = at
-        self.issues = issues
-        self.original: dict[str, Any] = {}
-        self.cells: dict[str, Any] = {}
-        self.what: dict[str, tuple[str, ...]] = {}
-        self.tries: list[Try] = []
+    at: int
+    issues: _RowIssues
+    original: dict[str, Any] = {}
+    cells: dict[str, Any] = {}
+    what: dict[str, tuple[str, ...]] = {}
+    tries: list[Try] = []
 
     def find_tries(self, codes: frozenset[str]) -> None:
         """Find what to try next: for each cell with a fixable issue all its fixes, then ever fewer."""
@@ -165,16 +165,14 @@ def fixes_in(batch: pa.RecordBatch, start: int, plan: Plan, codes: frozenset[str
 
 
 def _rows_to_fix(batch: pa.RecordBatch, checked: pa.RecordBatch, plan: Plan, codes: frozenset[str]) -> list[_Row]:
-    read: dict[str, Cells | None] = {}
-    twins = twins_in(batch)
+    read, twins = cache(partial(read_cells, batch)), twins_in(batch)
     rows = []
     for row in (_Row(at, found) for at, found in enumerate(_issues_of_rows(checked)) if found.codes):
         for column, found in row.issues.codes.items():
             if column in twins and twins[column][1][row.at]:
                 continue
             if found & codes & CODES_OF.get(column, frozenset()):
-                cells = read[column] if column in read else read.setdefault(column, read_cells(batch, column))
-                value = read_exactly(cells, row.at, column, plan.can_hold_objects)
+                value = read_exactly(read(column), row.at, column, plan.can_hold_objects)
                 if value is not None and not isinstance(value, jsontext.Malformed):
                     row.original[column] = row.cells[column] = value
         if row.cells:

@@ -33,6 +33,7 @@ from agent_eval_schema.render.blocks import (
     columns_of,
     edit_words,
     issue_words,
+    parts_of,
 )
 from agent_eval_schema.render.page import breakable, drawn, inline, page, with_code
 from agent_eval_schema.text.visible import visible
@@ -86,9 +87,7 @@ def _all_blocks(blocks: Iterable[Block], form: Form) -> Iterator[Block]:
 # --- what the template calls
 def _words(words: Words, form: Form) -> Markup:
     """Words as markup; each part is escaped by itself."""
-    if not isinstance(words, tuple) or isinstance(words, Part):
-        words = (words,)
-    return Markup("").join(_part(part if isinstance(part, Part) else Part(part), form) for part in words)
+    return Markup("").join(_part(part, form) for part in parts_of(words))
 
 
 _TAGS = {"old": "del", "new": "ins", "code": "code", "bold": "b", "mark": "mark", "command": "code"}

@@ -38,6 +38,7 @@ from agent_eval_schema.render.blocks import (
     Words,
     blocks_in,
     columns_of,
+    parts_of,
 )
 from agent_eval_schema.render.console import (
     NEW_STYLE,
@@ -51,9 +52,6 @@ from agent_eval_schema.render.console import (
 )
 from agent_eval_schema.render.phrases import EXAMPLES_SHOWN, SIGNS, NextCommand
 from agent_eval_schema.text.visible import visible, wrapped
-
-COLORS = {"good": "green", "warning": "yellow", "error": "red", "": ""}
-"""The color of a verdict."""
 
 STYLES = {
     "error": "red",
@@ -78,11 +76,10 @@ def view_text(view: View, *, color: bool = False, width: int | None = None) -> s
     def draw(console: Console) -> None:
         _print_all(console, (*view.about, *view.notes, *view.blocks), 0)
         console.print()
-        sign, style = SIGNS[view.mood], COLORS[view.mood]
         following: Iterable[NextCommand] = view.following
         if view.numbered:
             following = [NextCommand(c, f"{i}. {effect.rstrip('.')}") for i, (c, effect) in enumerate(following, 1)]
-        print_verdict(console, sign + view.verdict, style, following)
+        print_verdict(console, SIGNS[view.mood] + view.verdict, _style(view.mood), following)
 
     return drawn(draw, color, width).lstrip("\n")
 
@@ -132,8 +129,7 @@ def _print_line(console: Console, text: Text, indent: int) -> None:
 def _text(of: Words | Cell, kind: str = "") -> Text:
     words, kind = (of.words, of.mood) if isinstance(of, Cell) else (of, kind)
     text = Text(style=_style(kind))
-    for part in words if isinstance(words, tuple) and not isinstance(words, Part) else (words,):
-        part = part if isinstance(part, Part) else Part(part)
+    for part in parts_of(words):
         text.append(visible(part.text), style=_style(part.kind))
     return text
 
@@ -296,8 +292,7 @@ def plain(text: object) -> str:
 
 def _words(words: Words | Cell) -> str:
     words, mood = (words.words, words.mood) if isinstance(words, Cell) else (words, "")
-    parts = words if isinstance(words, tuple) and not isinstance(words, Part) else (words,)
-    text = "".join(plain(part.text if isinstance(part, Part) else part) for part in parts)
+    text = "".join(plain(part.text) for part in parts_of(words))
     return f"**{text}**" if text and mood in ("error", "good") else text
 
 

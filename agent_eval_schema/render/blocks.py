@@ -40,6 +40,12 @@ Words = str | Part | tuple[str | Part, ...]
 """A text, or its pieces."""
 
 
+def parts_of(words: Words) -> Iterator[Part]:
+    """The pieces of a text."""
+    for part in words if isinstance(words, tuple) and not isinstance(words, Part) else (words,):
+        yield part if isinstance(part, Part) else Part(part)
+
+
 class Meter(Struct, frozen=True):
     """A bar of `share` percent, and below it an interval as its start and length (percent); `is_loss`: the rest is
     lost."""

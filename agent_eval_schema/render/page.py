@@ -109,18 +109,18 @@ def _digest(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
-def application(name: str, title: str, data: Any = None) -> tuple[str, str]:
-    """A page that is a program (`NAME.html`, `NAME.css`, `NAME.js`), and its policy: nothing runs but its script, and
-    it asks nobody but its own server; with `data`, which it holds then, not even that."""
-    text, source = _script(f"{name}.js")
-    style = _style("style.css", f"{name}.css")
+def review_page(data: Any = None) -> tuple[str, str]:
+    """The page of a review, which is a program, and its policy: nothing runs but its script, and it asks nobody but its
+    own server; with `data`, which it holds then, not even that."""
+    text, source = _script("review.js")
+    style = _style("style.css", "review.css")
     policy = "; ".join([
         *("default-src 'none'", f"script-src {source}", f"style-src {_digest(style)}", "base-uri 'none'"),
         "img-src data:",
         *("form-action 'none'", "connect-src 'none'" if data is not None else "connect-src 'self'"),
     ])  # fmt: skip
     held = Markup("") if data is None else json_block(data)
-    page = drawn(f"{name}.html", title=title, style=style, script=text, policy=Markup(policy), data=held)
+    page = drawn("review.html", title="review", style=style, script=text, policy=Markup(policy), data=held)
     return str(page), policy
 
 

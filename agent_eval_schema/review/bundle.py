@@ -10,7 +10,7 @@ import msgspec
 
 from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.inference_tables.finish.redact import Redactor
-from agent_eval_schema.render.page import application
+from agent_eval_schema.render.page import review_page
 from agent_eval_schema.render.phrases import plural
 from agent_eval_schema.review.dataset import TITLE
 from agent_eval_schema.review.journal import journal_path
@@ -48,7 +48,7 @@ def bundle_page(session: Session, queue: str = "", redact: str | None = None) ->
     file = session.reviewed.source.name or "data"
     name = journal_path(file.rpartition("/")[2], session.journal.by)
     content = hashlib.sha256(msgspec.json.encode(session.reviewed.hashes)).hexdigest()[:16]
-    page, _ = application("review", "review", {**data, "bundle": f"{content} {session.journal.by}", "journal": name})
+    page, _ = review_page({**data, "bundle": f"{content} {session.journal.by}", "journal": name})
     return page
 
 

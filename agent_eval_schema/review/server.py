@@ -25,7 +25,7 @@ import msgspec
 from agent_eval_schema.errors import EvalSetError, import_extra
 from agent_eval_schema.io.atomic import write_private
 from agent_eval_schema.io.streams import STDIN_NAME
-from agent_eval_schema.render.page import application
+from agent_eval_schema.render.page import review_page
 from agent_eval_schema.render.phrases import Call, plural
 from agent_eval_schema.review.agreement import excluded_rows, merged_states
 from agent_eval_schema.review.dataset import as_text
@@ -221,7 +221,7 @@ def make_app(answers: Answers, session: Session, token: str, port: int) -> ASGI:
     from starlette.responses import HTMLResponse, Response
     from starlette.routing import Route
 
-    page, policy = application("review", "review")
+    page, policy = review_page()
     headers = {
         "Content-Security-Policy": f"{policy}; frame-ancestors 'none'", "X-Content-Type-Options": "nosniff",
         "Referrer-Policy": "no-referrer", "Cache-Control": "no-store", "Cross-Origin-Resource-Policy": "same-origin",

@@ -36,7 +36,7 @@ def match_names(wrong: Iterable[str], right: Iterable[str], cutoff: float = 0.75
 
 @lru_cache(1024)  # the keys and roles of thousands of messages are misspelled alike
 def _match(name: str, right: tuple[str, ...], cutoff: float) -> str | None:
-    plain = name.strip().lower().replace("-", "_").replace(" ", "_")
+    plain = plain_name(name)
     alias = next((r for r in right if plain == r or plain in ALIASES.get(r, ())), None)
     return alias or next(iter(difflib.get_close_matches(plain, right, n=1, cutoff=cutoff)), None)
 

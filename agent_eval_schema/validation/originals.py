@@ -98,8 +98,7 @@ def _same(text: bytes, view: bytes | None) -> bool:
     value, shown = jsontext.parse(text), jsontext.decode(view)
     if b"null" in text and isinstance(value, dict) and isinstance(shown, dict) and value.keys() == shown.keys():
         value, shown = without_null(value), without_null(shown)  # an argument that is null is one all the same
-    same: bool = value == shown
-    return same
+    return bool(value == shown)
 
 
 def _start(text: bytes) -> bytes:
@@ -188,7 +187,7 @@ def _expected(rows: Rows) -> list[bytes | None]:
     found = _texts(rows, "expectations")
     for row, text in enumerate(found):
         if text is not None and b"null" in text and isinstance(value := jsontext.parse(text), dict):
-            found[row] = jsontext.encode({k: v for k, v in value.items() if v is not None})
+            found[row] = jsontext.encode(jsontext.without_null_keys(value))
     for row, derived in _taken(rows, "expectations"):
         columns = {name: EXPECTATIONS.get(name, "custom_expected") for name in derived.expectations or {}}
         own = {n: v for n, v in (derived.expectations or {}).items() if rows.filled[row] & BIT_OF[columns[n]]}
