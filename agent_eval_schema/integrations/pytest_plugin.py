@@ -59,20 +59,12 @@ class EvalSetFile(pytest.File):
         from agent_eval_schema.rules import RULES
         from agent_eval_schema.validation.validate import check_source
 
-        settings, path = self.found.settings, os.path.relpath(self.path)
+        path = os.path.relpath(self.path)
         try:
-            source = open_source(
-                path,
-                columns=settings.columns or None,
-                format=settings.format,
-                outputs=settings.outputs,
-                select=settings.select,
-                ignore=(*settings.ignore, *self.found.ignored(path)),
-            )
-            report = check_source(source)
+            report = check_source(open_source(path, **self.found.reading(path)))
         except EvalSetError as error:
             raise self.CollectError(str(error)) from None
-        failing = [code for code in report.counts if RULES[code].severity in FAILING[settings.fail_on]]
+        failing = [code for code in report.counts if RULES[code].severity in FAILING[self.found.settings.fail_on]]
         for name in failing or [VALID]:
             item: EvalSetItem = EvalSetItem.from_parent(self, name=name)
             item.report = report

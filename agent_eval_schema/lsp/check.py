@@ -101,14 +101,9 @@ def opened(path: str, text: Text | None, **options: Any) -> tuple[Source, Source
     """The source for a file as its editor has it (without a text: as it is on disk), as the settings of the repository
     ask; first without them."""
     found = settings_of(path)
-    settings = found.settings
     raw = open_source(path) if text is None else copied_source(path, lambda folder: _copy(path, text, folder))
-    reading: dict[str, Any] = {
-        **{name: getattr(settings, name) for name in ("format", "outputs", "select", "max_cell_bytes")},
-        "ignore": (*settings.ignore, *found.ignored(path)),
-        **options,
-    }
-    return raw, open_source(raw, "FILE", settings.columns or None, advice={}, **reading)
+    reading = {**found.reading(path), "max_cell_bytes": found.settings.max_cell_bytes, **options}
+    return raw, open_source(raw, "FILE", advice={}, **reading)
 
 
 def _copy(path: str, text: Text, folder: TemporaryFolder) -> str:

@@ -6,13 +6,12 @@ separator of Unicode in a cell ends no line.
 
 from __future__ import annotations
 
-import re
+import io
 from bisect import bisect_right
 from functools import cached_property
 from itertools import accumulate
 from typing import NamedTuple
 
-_LINES = re.compile(r"[^\r\n]*(?:\r\n|\n|\r|$)")
 _BYTES = {"utf-8": ("utf-8", 1), "utf-16": ("utf-16-le", 2), "utf-32": ("utf-32-le", 4)}
 
 
@@ -97,5 +96,5 @@ class Text:
 
 def split(text: str) -> list[str]:
     """The lines of a text with their ends; the last one has none."""
-    lines = _LINES.findall(text)
-    return lines[:-1] if len(lines) > 1 and not lines[-2].endswith(("\n", "\r")) else lines
+    lines = list(io.StringIO(text, newline=""))
+    return lines if lines and not lines[-1].endswith(("\n", "\r")) else [*lines, ""]

@@ -430,22 +430,16 @@ class Report(Savable):  # numpydoc ignore=PR01
         >>> print(report.to_text(width=80, system="vertex"))
         databricks format...
         """
-        return self._text(color, width, system, metrics)
-
-    def _text(
-        self,
-        color: bool,
-        width: int | None = None,
-        system: str | None = None,
-        metrics: bool = True,
-        out: str | None = None,
-    ) -> str:
         from agent_eval_schema.render.report.report_blocks import report_text
 
+        shown = self._shown(metrics=metrics)
+        return report_text(self._summary, shown, color=color, width=width, system=system or "")
+
+    def _shown(self, *, metrics: bool = True, out: str | None = None) -> Shown:
+        """What a text shows beside the summary."""
         examples = list(self._summary.text_examples())
         near = [issue for issue in examples if issue.row is not None and issue.row < EXCERPT_ROWS]
-        shown = Shown(self._run.lines(examples), self._run.excerpts(near), self._fixes, metrics, out=out)
-        return report_text(self._summary, shown, color=color, width=width, system=system or "")
+        return Shown(self._run.lines(examples), self._run.excerpts(near), self._fixes, metrics, out=out)
 
     @cached_property
     def _fixes(self) -> FixPreview | None:
@@ -603,7 +597,9 @@ def summary_of(report: Report) -> ReportSummary:
 
 def text_of(report: Report, out: str, *, color: bool) -> str:
     """`Report.to_text` where the rows were written to a file, which the next commands read."""
-    return report._text(color, out=out)
+    from agent_eval_schema.render.report.report_blocks import report_text
+
+    return report_text(report._summary, report._shown(out=out), color=color, width=None)
 
 
 def junit_of(reports: Sequence[Report], failing: Collection[Severity] = (Severity.ERROR,)) -> str:

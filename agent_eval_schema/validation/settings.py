@@ -119,6 +119,11 @@ class Found(Struct, frozen=True):
             for code in codes
         )
 
+    def reading(self, path: str) -> dict[str, Any]:
+        """The options by which a file is read, and its rules."""
+        own = {name: getattr(self.settings, name) for name in ("format", "outputs", "select")}
+        return {**own, "columns": self.settings.columns or None, "ignore": (*self.settings.ignore, *self.ignored(path))}
+
 
 def find_settings(config: str | None, start: Path | None = None) -> Found:
     """The settings in a file, or (None) the nearest ones to a folder, by default the working directory."""
