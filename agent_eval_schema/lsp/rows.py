@@ -122,9 +122,8 @@ def _listed(documents: list[Node], count: int) -> list[Node]:
         objects = [child for child in node.parts if child.kind == "{"]
         if objects and len(objects) == len(node.parts):
             lists.setdefault(path, []).extend(objects)
-    return min((found for found in lists.items() if len(found[1]) == count), key=lambda f: len(f[0]), default=("", []))[
-        1
-    ]
+    fitting = [(path, objects) for path, objects in lists.items() if len(objects) == count]
+    return min(fitting, key=lambda pair: len(pair[0]), default=("", []))[1]
 
 
 def place_of(rows: Rows, row: int | None, path: str | None) -> tuple[int, int]:

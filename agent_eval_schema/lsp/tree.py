@@ -84,19 +84,11 @@ def _next(node: Node, path: str) -> tuple[Node, str] | None:
         at = int(found[1])
         is_list = at < len(children) and children[at].key == at
         return (children[at], path[found.end() :]) if is_list else None
-    best: Node | None = None
-    for child in children:
-        key = child.key
-        longest = best is None or len(str(key)) >= len(str(best.key))  # of a key that is there twice the last one holds
-        if (
-            isinstance(key, str)
-            and longest
-            and path.startswith(key)
-            and path[len(key) : len(key) + 1] in ("", ".", "[")
-        ):
-            best = child
-    if best is not None:
-        return best, path[len(str(best.key)) :]
+    keys = [(child.key, child) for child in children if isinstance(child.key, str) and path.startswith(child.key)]
+    fitting = [(key, child) for key, child in keys if path[len(key) : len(key) + 1] in ("", ".", "[")]
+    if fitting:  # of a key that is there twice the last one holds
+        key, best = max(reversed(fitting), key=lambda pair: len(pair[0]))
+        return best, path[len(key) :]
     if children and children[0].key == 0 and (name := _NAME.match(path)):  # `messages` of a list that is the messages
         return node, path[name.end() :]
     return None

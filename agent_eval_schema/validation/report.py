@@ -25,6 +25,7 @@ from agent_eval_schema.io.source import Source, schema_of
 from agent_eval_schema.io.write import write_batches
 from agent_eval_schema.issues import Issue
 from agent_eval_schema.metrics.support import Support, find_metric, metrics_of, supports, why_supported
+from agent_eval_schema.render.phrases import EXAMPLES_SHOWN
 from agent_eval_schema.render.printable import Savable
 from agent_eval_schema.render.report.summary import FixPreview, ReportSummary, Shown
 from agent_eval_schema.rule import Severity
@@ -437,7 +438,7 @@ class Report(Savable):  # numpydoc ignore=PR01
 
     def _shown(self, *, metrics: bool = True, out: str | None = None) -> Shown:
         """What a text shows beside the summary."""
-        examples = list(self._summary.text_examples())
+        examples = [issue for issues in self._summary.examples.values() for issue in issues[:EXAMPLES_SHOWN]]
         near = [issue for issue in examples if issue.row is not None and issue.row < EXCERPT_ROWS]
         return Shown(self._run.lines(examples), self._run.excerpts(near), self._fixes, metrics, out=out)
 

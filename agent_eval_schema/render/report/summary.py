@@ -10,7 +10,7 @@ from agent_eval_schema.issues import Issue, file_of
 from agent_eval_schema.metrics.support import Support, metrics_of, shown_systems
 from agent_eval_schema.render.document import json_text, versioned
 from agent_eval_schema.render.figures import PRESENCE, Distribution, Occurrences, Presence
-from agent_eval_schema.render.phrases import EXAMPLES_SHOWN, Call, plural
+from agent_eval_schema.render.phrases import Call, plural
 from agent_eval_schema.render.rows import ShownRow
 from agent_eval_schema.rule import Severity
 from agent_eval_schema.rules import RULES
@@ -141,9 +141,6 @@ class ReportSummary(Struct, frozen=True, kw_only=True, eq=False):
         named = {"Derived from traces": found, "Missing in traces": lacking}
         texts = {t: ", ".join(f"{name} {rows:,}" for name, rows in of.items() if rows) for t, of in named.items()}
         return [(f"{title} (rows per field)", text) for title, text in texts.items() if text and found]
-
-    def text_examples(self) -> list[Issue]:
-        return [issue for code in self.counts for issue in self.examples[code][:EXAMPLES_SHOWN]]
 
     def is_of_dataset(self, code: str) -> bool:
         """Whether the issues of a code concern the dataset as a whole, not single rows."""
