@@ -176,9 +176,7 @@ def existing_rows(batch: pa.RecordBatch, plan: BuildPlan, start: int = 0) -> Exi
     rows = pa.RecordBatch.from_arrays(arrays, schema=pa.schema([*fields, *map(normalized.schema.field, more)]))
     size, ids = rows.num_rows, rows.column(COLUMNS.index("request_id"))
     known: dict[str, pa.Array] = {
-        "logged_id": ids,
-        "request_id": ids,
-        "label_id": ids,
+        **dict.fromkeys(("logged_id", "request_id", "label_id"), ids),
         "time": rows.column(ROWS.get_field_index("request_time")),
         "content_hash": rows.column(len(ROWS)),
         "sample_hash": pa.array(np.zeros(size, np.int64)),

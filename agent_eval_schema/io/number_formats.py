@@ -21,11 +21,13 @@ GENERAL = "General"
 
 def text_of_number(value: float, format: str) -> str:
     """The text of a number."""
-    amount = Decimal(repr(value)) if abs(value) < _LARGEST else None  # False of NaN
-    found = None if amount is None else _section(format, amount)
-    if amount is None or found is None:
+    if not abs(value) < _LARGEST:  # nor NaN
         return f"{value:.15g}"
-    section, has_sign = found
+    amount, parts = Decimal(repr(value)), _parts(format)
+    at = 0 if amount > 0 or len(parts) == 1 else 1 if amount < 0 else 2 if len(parts) > 2 else 0
+    section = _read(parts[at])
+    if section is None:  # a format that is not read
+        return f"{value:.15g}"
     if section.most is None:
         return section.before.strip()
     amount = amount.scaleb(2 * section.percents - 3 * section.thousands)
@@ -33,7 +35,7 @@ def text_of_number(value: float, format: str) -> str:
     whole, _, part = f"{number:{',' if section.is_grouped else ''}f}".partition(".")
     whole = (whole if section.zeros else whole.lstrip("0")).rjust(section.zeros, "0")
     part = part[: section.fewest] + part[section.fewest :].rstrip("0")
-    sign = "-" if has_sign and amount < 0 and number else ""
+    sign = "-" if at != 1 and amount < 0 and number else ""
     return f"{sign}{section.before}{whole}{'.' if section.most else ''}{part}{section.after}".strip()
 
 
@@ -52,14 +54,6 @@ class _Section(NamedTuple):
     is_grouped: bool
     thousands: int
     percents: int
-
-
-def _section(format: str, amount: Decimal) -> tuple[_Section, bool] | None:
-    """The part of a format for a number, and whether a minus is shown; None for a format that is not read."""
-    parts = _parts(format)
-    at = 0 if amount > 0 or len(parts) == 1 else 1 if amount < 0 else 2 if len(parts) > 2 else 0
-    section = _read(parts[at])
-    return None if section is None else (section, at != 1)
 
 
 @lru_cache(maxsize=256)

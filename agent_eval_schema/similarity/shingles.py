@@ -60,11 +60,6 @@ def normalized(texts: Sequence[str | None]) -> list[str]:
     return [_words(fold(text)) if text else "" for text in texts]
 
 
-def _are_symbols(words: Iterable[str]) -> Array:
-    """Which normalized words are a symbol: it is compared, but not counted."""
-    return np.equal(_kinds()[[ord(word) if word and not word[1:] else 0 for word in words]], SYMBOL)
-
-
 def _words(text: str) -> str:
     if _special().search(text):
         return " ".join(text.translate(_REPLACEMENTS).split())
@@ -183,7 +178,8 @@ def shingled(texts: Sequence[str | None], beside: Sequence[str | None] = ()) -> 
     distinct, places = flat.dictionary.to_pylist(), np.asarray(flat.indices)
     places = places[np.repeat(~empty, np.asarray(pc.list_value_length(words)))]
     hashes = hash_texts(distinct)[0][places]
-    are_symbols = _are_symbols(distinct)[places]
+    # a word that is a symbol is compared, but not counted
+    are_symbols = np.equal(_kinds()[[ord(word) if word and not word[1:] else 0 for word in distinct]], SYMBOL)[places]
     rows = np.repeat(np.arange(len(texts)), counts)
     symbols = np.bincount(rows[are_symbols], minlength=len(texts))
     numbers = pc.match_substring_regex(flat.dictionary, "[0-9]")

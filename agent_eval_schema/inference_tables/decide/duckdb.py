@@ -72,9 +72,11 @@ def decide(
 
         try:
             for name, files in tables.items():
-                columns = ", ".join(f"CAST(NULL AS {_SQL_TYPES[f.type]}) AS {f.name}" for f in DECISION_TABLES[name])
-                rows = f"SELECT * FROM read_parquet([{', '.join(map(_literal, files))}])"
-                connection.execute(f"CREATE VIEW {name} AS {rows if files else f'SELECT {columns} WHERE FALSE'}")
+                if files:
+                    rows = f"SELECT * FROM read_parquet([{', '.join(map(_literal, files))}])"
+                    connection.execute(f"CREATE VIEW {name} AS {rows}")
+                else:
+                    connection.register(name, DECISION_TABLES[name].empty_table())
             for name, select in steps_of(plan, existing).items():
                 if name in BESIDE_SQL:
                     connection.register(name, BESIDE_SQL[name](connection.sql(select).to_arrow_table(), plan))
@@ -90,16 +92,6 @@ def decide(
 
 def _copy(connection: duckdb.DuckDBPyConnection, select: str, path: Path) -> None:
     connection.execute(f"COPY ({select}) TO {_literal(str(path))} (FORMAT PARQUET, COMPRESSION LZ4)")
-
-
-_SQL_TYPES = {
-    pa.string(): "VARCHAR",
-    pa.binary(): "BLOB",
-    pa.int32(): "INTEGER",
-    pa.int64(): "BIGINT",
-    pa.bool_(): "BOOLEAN",
-    pa.timestamp("us", "UTC"): "TIMESTAMPTZ",
-}
 
 
 def _literal(text: str) -> str:
