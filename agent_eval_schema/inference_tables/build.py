@@ -118,9 +118,8 @@ class EmbeddedBuild(EvalSetBuild["pd.DataFrame"]):
         counts["reason"] += Counter({reason: rows for reason, rows in decided["reasons"] if reason is not None})
         counts["codes"] += Counter(self._run.builder.counts)
         assert records == counts["kept"].total() + counts["reason"].total(), "a row was lost"
-        joined = decided["joined"]
         self.summary = summarized(
-            self._plan, self._hook, decided, counts, records=records, traces_joined=joined, **more
+            self._plan, self._hook, decided, counts, records=records, traces_joined=decided["joined"], **more
         )
 
     def _frame(self, name: Table) -> pd.DataFrame:
@@ -340,10 +339,8 @@ def build_set(
     with progress(lambda done: done / max(kept, 1)) as so_far:
         build.store(finish(job, options.hook), so_far.add, out)
     seconds = time.perf_counter() - start
-    read = {"format": plan.family, "format_reason": reason}
-    if traces is not None:
-        read = {"format": traces.name, "format_reason": "one row per trace"}
-    build.summarize(found, logged=logged, table=source.name, seconds=seconds, **read)
+    family, why = (plan.family, reason) if traces is None else (traces.name, "one row per trace")
+    build.summarize(found, logged=logged, table=source.name, seconds=seconds, format=family, format_reason=why)
     return build
 
 

@@ -108,9 +108,8 @@ def build_on_spark(
             build.write_excluded(excluded)
         if html:
             write_text(html, build._page(out))
-        summary = build.summary
-        write_text(manifest_of(out), manifest(table, out, chosen, summary, more=("--engine", "spark")))
-    return summary
+        write_text(manifest_of(out), manifest(table, out, chosen, build.summary, more=("--engine", "spark")))
+        return build.summary
 
 
 def _written(out: str, excluded: str | None, html: str | None) -> dict[str, str | None]:

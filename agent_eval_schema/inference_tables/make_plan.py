@@ -1,6 +1,7 @@
 """The options of a build → a BuildPlan for one table; an invalid option is reported before anything is read."""
 
 import re
+from contextlib import suppress
 from datetime import date, datetime
 from typing import Any
 
@@ -113,10 +114,8 @@ def seed_of(seed: Any) -> int:
 def _number(value: Any) -> Any:
     """The number in a string; anything else as it is."""
     for read in (int, float) if isinstance(value, str) else ():
-        try:
+        with suppress(ValueError):
             return read(value)
-        except ValueError:
-            continue
     return value
 
 

@@ -279,8 +279,7 @@ def build_batches(plan: BuildPlan, hook: Hook | None, schema: pa.Schema, batches
             hashes = rows.column(len(ROWS) if is_existing(rows) else "content_hash")
             if not found.field("content_hash").equals(hashes):
                 raise EvalSetError(OTHER_ROWS)
-            built = _built(rows, found, plan, hook, schema)
-            yield _in_first(BUILT, built, rows.num_rows)
+            yield _in_first(BUILT, _built(rows, found, plan, hook, schema), rows.num_rows)
 
 
 def unpacked_batches(batches: Stream) -> Stream:

@@ -63,8 +63,7 @@ def convert(source: Source, job: BuildJob) -> Iterator[int]:
         yield from done
         return
     counts = []
-    own = job.workers == 1
-    for _, size in _convert_share(source, job) if own else _by_workers("convert_share", job):
+    for _, size in _convert_share(source, job) if job.workers == 1 else _by_workers("convert_share", job):
         counts.append(int(size))
         yield int(size)
     work.commit_json("converted.json", counts)
@@ -137,8 +136,7 @@ def decided(work: BuildFolder, plan: BuildPlan) -> dict[str, Any]:
     joined = work.folder / "traced.parquet" if tables["traces"] else None
     with work.committing("decided.parquet") as new:
         answers = decide(tables, plan, work.existing_rows(), new, work.folder / "spill", joined)
-    rows = pq.read_metadata(joined).num_rows if joined else 0
-    work.commit_json("decided.json", {**answers, "joined": rows})
+    work.commit_json("decided.json", {**answers, "joined": pq.read_metadata(joined).num_rows if joined else 0})
     return decided(work, plan)
 
 

@@ -207,9 +207,8 @@ def write_delta(path: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema)
         try:
             Schema.from_arrow(pa.schema([field]))
         except Exception as error:  # delta-rs has no type for it
-            why = first_line(error)
             raise EvalSetError(
-                f"{path}: cannot be written: the column {field.name!r} of type {field.type}: {why}"
+                f"{path}: cannot be written: the column {field.name!r} of type {field.type}: {first_line(error)}"
             ) from error
     schema, count, failure = pa.schema(fields), 0, list[Exception]()
 

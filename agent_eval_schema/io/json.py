@@ -99,8 +99,7 @@ def _objects(window: _Window, at: int) -> Iterator[ElementPart]:
 def holds_json(path: str) -> bool:
     """Whether a file of JSON Lines has no line per row: it is an array of objects, or its objects are on several
     lines."""
-    head = next(text_chunks(path)).lstrip()
-    first, _, rest = (part.strip() for part in head.partition(b"\n"))
+    first, _, rest = (part.strip() for part in next(text_chunks(path)).lstrip().partition(b"\n"))
     if first.startswith(b"["):
         inner = first[1:].lstrip() or rest
         return inner.startswith(b"{") and not (rest and is_json(first))

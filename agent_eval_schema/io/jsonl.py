@@ -275,8 +275,7 @@ def row_texts(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[
     for batch in batches:
         names = [n for n in schema.names if n in batch.schema.names]
         keys = [jsontext.encode(n) + b":" for n in names]
-        columns = [_json_texts(batch, n) for n in names]
-        for cells in zip(*columns, strict=True):
+        for cells in zip(*[_json_texts(batch, n) for n in names], strict=True):
             pairs = [k + (c or b"null") for k, c in zip(keys, cells, strict=True) if c is not None or whole]
             yield b"{" + b",".join(pairs) + b"}"
             whole = False

@@ -58,10 +58,8 @@ def from_pandas(frame: pd.DataFrame) -> Source:
 
     def batches() -> Iterator[pa.RecordBatch]:
         for start, end in ranges(len(kept), sample_bytes):
-            part = kept.iloc[start:end]
-            columns, problems = dict[str, tuple[pa.Array, bool]](), Notes()
-            for name in dict.fromkeys(names):
-                columns[name] = _series_cells(part.iloc[:, positions[name]], name, problems)
+            part, problems = kept.iloc[start:end], Notes()
+            columns = {n: _series_cells(part.iloc[:, positions[n]], n, problems) for n in dict.fromkeys(names)}
             yield make_batch(columns, problems, len(part))
 
     def original(name: str) -> pd.Series[Any] | None:

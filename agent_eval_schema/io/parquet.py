@@ -154,8 +154,7 @@ def parquet_shares(path: str, share: Share) -> Iterator[tuple[int, pa.RecordBatc
     """Every row group is a unit, so that a worker only reads its own; few groups are shared batch by batch."""
     sizes = [size for file in _files(path) for size in _sizes(file.table)]
     if len(sizes) < 4 * share.workers:
-        units = enumerate(parquet_batches(path))
-        yield from ((i, b) for i, b in units if share.has(i, BATCH_BYTES))
+        yield from ((i, b) for i, b in enumerate(parquet_batches(path)) if share.has(i, BATCH_BYTES))
         return
     mean = sum(sizes) / len(sizes)
     for number, group, file in _groups(path):
@@ -188,8 +187,8 @@ def parquet_metadata(path: str) -> dict[bytes, bytes]:
 
 def parquet_places(path: str, share: Share) -> Iterator[tuple[int, int, pa.RecordBatch]]:
     """The batches of a share, each with its row group and its number in it: the same for any number of workers."""
-    groups = sum(file.table.metadata.num_row_groups for file in _files(path))
-    by_batch = groups < 4 * share.workers  # too few groups to go round
+    # too few groups to go round
+    by_batch = sum(file.table.metadata.num_row_groups for file in _files(path)) < 4 * share.workers
     for number, group, file in _groups(path):
         if by_batch or number % share.workers == share.worker:
             for place, batch in enumerate(file.batches(group)):

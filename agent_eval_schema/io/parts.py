@@ -23,7 +23,7 @@ class Parts:
     def __init__(self, path: str, files: Sequence[str], read: Batches, count: Callable[[str], int]) -> None:
         self.files, self._path = tuple(files), path
         self._read, self._count = read, count
-        self._ends: list[int] = []
+        self._ends = [0]  # before the first file, and of each that was counted
         self._sizes = [os.path.getsize(file) for file in files]
         self._at, self._position = 0, Position()
 
@@ -35,7 +35,7 @@ class Parts:
             for batch in self._read(file, self._position):
                 end += batch.num_rows
                 yield with_constants(batch, columns) if columns else batch
-            if i == len(self._ends):
+            if i == len(self._ends) - 1:
                 self._ends.append(end)
 
     def read_share(self, _: int) -> float | None:
@@ -46,14 +46,12 @@ class Parts:
 
     def place(self, row: int) -> tuple[str, int] | None:
         """The file of a row, and the number of the row in it; None if there is no such row."""
-        while row >= (self._ends[-1] if self._ends else 0):
-            if len(self._ends) == len(self.files):
+        while row >= self._ends[-1]:
+            if len(self._ends) > len(self.files):
                 return None
-            file = self.files[len(self._ends)]
-            start = self._ends[-1] if self._ends else 0
-            self._ends.append(start + self._count(file))
-        i = bisect_right(self._ends, row)
-        return self.files[i], row - (self._ends[i - 1] if i else 0)
+            self._ends.append(self._ends[-1] + self._count(self.files[len(self._ends) - 1]))
+        i = bisect_right(self._ends, row) - 1
+        return self.files[i], row - self._ends[i]
 
     def file_of(self, row: int) -> str | None:
         """The name of the file of a row, as seen from the folder."""

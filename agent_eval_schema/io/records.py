@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
@@ -46,12 +47,10 @@ def _size(value: Any) -> int:
 # --- Python values in cells
 def encode_cells(values: Iterable[Any], name: str, problems: Notes) -> tuple[pa.Array, bool]:
     """The cells of a column of Python values: strings as they are, or, if there is anything else, JSON texts."""
-    try:
+    with suppress(pa.ArrowException, TypeError, ValueError, UnicodeError):  # not only text
         array = strings(values)
         array.validate(full=True)  # bytes are taken for text without a look
         return array, False
-    except (pa.ArrowException, TypeError, ValueError, UnicodeError):
-        pass  # not only text
     texts: list[bytes | str | None] = []
     for i, value in enumerate(values):
         try:

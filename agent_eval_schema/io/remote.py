@@ -49,9 +49,8 @@ def fetch_url(url: str, path: str) -> None:
 
 def _in_folder(store: Any, place: str) -> dict[str, str]:
     """The files of a folder, each with its path in it."""
-    names = store.find(place)
     start = len(store._strip_protocol(place).rstrip("/")) + 1
-    parts = {name: name[start:] for name in sorted(names)}
+    parts = {name: name[start:] for name in sorted(store.find(place))}
     if any(part.startswith("_delta_log/") for part in parts.values()):
         return {name: part for name, part in parts.items() if ".." not in part.split("/")}
     return {name: part for name, part in parts.items() if is_part(part)}

@@ -61,8 +61,7 @@ def fetch_catalog(name: str, path: str) -> None:
 
 def quoted(name: str) -> str:
     """The name as SQL has it, each part in backquotes."""
-    parts = [part.strip("`") for part in name.split(".")]
-    return ".".join(f"`{part}`" for part in parts)
+    return ".".join(f"`{part.strip('`')}`" for part in name.split("."))
 
 
 def _connection(name: str) -> dict[str, str]:

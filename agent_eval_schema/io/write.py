@@ -51,8 +51,7 @@ def require_writable(path: str) -> None:
         return require_new_delta(path)
     require_place(path, stdout=True)
     if ending not in _WRITERS:
-        known = " or ".join([*_WRITERS, DELTA])
-        raise EvalSetError(f"{path}: unknown file extension: expected {known}")
+        raise EvalSetError(f"{path}: unknown file extension: expected {' or '.join([*_WRITERS, DELTA])}")
     if compression_of(path) and _WRITERS[ending] in (write_parquet, write_excel):
         raise EvalSetError(f"{path}: expected {ending} without {compression_of(path)}: it is compressed itself")
     if ending == ".xlsx":

@@ -28,9 +28,8 @@ def yaml_rows(data: bytes) -> list[tuple[bytes, str]]:
     """The JSON texts of the rows in a YAML text; of what cannot be read the text itself, and why. For a text that is
     nested too deep there is JSON that is so, too."""
     try:
-        rows = yaml_nodes(data)
         budget = [min(_MOST_COPIES * len(data), 2 * len(data) + _MOST_ADDED) + 1000]
-        return [(_json(row, budget, 0).encode(), "") for row in rows]
+        return [(_json(row, budget, 0).encode(), "") for row in yaml_nodes(data)]
     except TooDeep:
         return [(STAND_IN.encode(), "")]
     except _Unreadable as error:

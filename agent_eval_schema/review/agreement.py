@@ -76,8 +76,7 @@ def _decided(state: State) -> State:
 
 
 def _differ(states: Mapping[str, State]) -> bool:
-    decided = [jsontext.value_key(_decided(state)) for state in states.values()]
-    return len(set(decided)) > 1
+    return len({jsontext.value_key(_decided(state)) for state in states.values()}) > 1
 
 
 def undecided(everybody: Everybody) -> list[int]:
@@ -105,10 +104,9 @@ def merged_states(everybody: Everybody) -> dict[int, State]:
 def excluded_rows(everybody: Everybody) -> dict[str, int]:
     """How many rows with labels are not in `merged_states`, by the reason."""
     known = {row for states in everybody.values() for row, state in states.items() if _decided(state)}
-    done = submitted(everybody)
     counts = {
         "the reviewers differ; the queue `together` has them": len(undecided(everybody)),
-        "no reviewer has submitted them": len(known - done.keys()),
+        "no reviewer has submitted them": len(known - submitted(everybody).keys()),
     }
     return {reason: count for reason, count in counts.items() if count}
 
@@ -159,14 +157,13 @@ def _choices(
     kinds: dict[str, list[tuple[str, str, str]]] = {}
     for row, states in both.items():
         subject = subjects[row]
-        own = subject.truth.get("documents") or {}
         uris = {*subject.documents, *(uri for state in states.values() for uri in state.get("documents", ()))}
         for by, state in states.items():
             found: list[tuple[str, str, Any]] = [("drop", "", bool(state.get("dropped")))]
             found += [("conflict", "", state.get("choice"))] if subject.has_group else []
             found += [("rating", "", state.get("rating"))] if any("rating" in s for s in states.values()) else []
             found += [("fixes", path, state.get(path)) for path in subject.fixes]
-            marks: Mapping[str, bool] = {"documents": own, **state}["documents"]
+            marks: Mapping[str, bool] = {"documents": subject.truth.get("documents") or {}, **state}["documents"]
             found += [("documents", uri, marks.get(uri) is True) for uri in sorted(uris)]
             for kind, name, value in found:
                 kinds.setdefault(kind, []).append((by, f"{row} {name}", repr(value)))

@@ -323,8 +323,7 @@ class Reviewed:
     @cached_property
     def conflicts(self) -> list[list[int]]:
         """The groups of rows that ask the same and expect different answers (AE902)."""
-        groups = _groups(self._askings)
-        return [rows for rows in groups if len(np.unique(self._truths[rows])) > 1]
+        return [rows for rows in _groups(self._askings) if len(np.unique(self._truths[rows])) > 1]
 
     @cached_property
     def duplicates(self) -> list[list[int]]:
@@ -375,8 +374,7 @@ def _canonical(source: Source, run: CheckedRun) -> Source:
     parts = list(run.normalized())
     schema = pa.unify_schemas([p.schema for p in parts], promote_options="permissive") if parts else pa.schema([])
     table = pa.concat_tables([pa.Table.from_batches([p]) for p in parts], promote_options="permissive")
-    named = open_source(table.cast(schema).replace_schema_metadata(CANONICAL))
-    return replace(named, name=source.name)
+    return replace(open_source(table.cast(schema).replace_schema_metadata(CANONICAL)), name=source.name)
 
 
 # --- queues: which rows come up, and in which order

@@ -224,8 +224,7 @@ class Journal(Struct, dict=True):
             for i, (op, c, undoes) in enumerate(changes)
         ]  # fmt: skip
         if self.path is not None and events:
-            lines = b"".join(msgspec.json.encode(event) + b"\n" for event in events)
-            self._size += append_synced(self.path, lines)
+            self._size += append_synced(self.path, b"".join(msgspec.json.encode(event) + b"\n" for event in events))
         for event in events:
             self._take(event)
         return events

@@ -226,9 +226,8 @@ class Session:
         made = {queue.name: list(queue.rows(self.reviewed, states)) for queue in QUEUES}
         made["rows"], made["changed"] = self._rows, sorted(self._changed)
         made["overlap"] = overlap(self.reviewed, self._overlap) if self._overlap else []
-        everybody = {self.journal.by: states, **self.of_others()}
         mine = {row for row, state in states.items() if state.get("status") == SUBMITTED}
-        made["together"] = [row for row in undecided(everybody) if row in mine]
+        made["together"] = [row for row in undecided({self.journal.by: states, **self.of_others()}) if row in mine]
         self._queues = {name: made[name] for name in QUEUE_NAMES}
         self._members = {name: frozenset(rows) for name, rows in self._queues.items()}
         self._answered, self._counts = {}, Counter()
@@ -444,10 +443,9 @@ class Session:
         cells = {} if is_unlabeled and reviewed.is_normalized else self._excerpts(notes, applied.batch)
         issues = [self._issue(note, cells.get((note.get("column"), note["path"]))) for note in notes]
         issues += [self._issue(note, None) for note in self._copied(applied.batch, state)]
-        mask = int(verdict(checked, "presence")[0].as_py())
         return {
             "issues": sorted(issues, key=lambda i: ("error", "warning", "info").index(i["severity"])),
-            "fields": _fields(mask),
+            "fields": _fields(int(verdict(checked, "presence")[0].as_py())),
             "usable": bool(verdict(checked, "usable")[0].as_py()) and not (is_unlabeled and reviewed.is_rejected(row)),
             "unheld": reviewed.unheld(applied, state),
         }

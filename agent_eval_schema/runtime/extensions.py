@@ -212,8 +212,7 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def _warn(group: str, name: str, package: str, why: str) -> None:
-    message = f"{name} of {package} is not used ({PREFIX}{group}): {why}"
-    warn_caller(message, ExtensionWarning)
+    warn_caller(f"{name} of {package} is not used ({PREFIX}{group}): {why}", ExtensionWarning)
 
 
 @cache

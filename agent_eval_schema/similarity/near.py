@@ -54,8 +54,7 @@ def repeats(exact: Array, chosen: Array, shingles: Array, ends: Array, threshold
 def near_groups(shingles: Array, ends: Array, threshold: float) -> Array:
     """For each set the first one of its group, which is itself if it has none. Sets without a shingle are alone.
     Pairs make groups: two sets of a group may be less alike than the threshold, if others are between them."""
-    count = len(ends) - 1
-    labels = np.arange(count)
+    labels = np.arange(len(ends) - 1)
     filled = np.flatnonzero(np.diff(ends) > 0)
     random = np.random.default_rng(0)
     before = np.zeros(len(filled), np.uint64)

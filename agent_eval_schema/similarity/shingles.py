@@ -80,8 +80,7 @@ _MINUS = re.compile("(?<![a-z])-(?= ?[0-9])")
 def _fold_earlier(text: str) -> str:
     """The same for the characters of Unicode 13.0 only, the later ones stay as they are."""
     cuts = np.flatnonzero(np.diff(_kinds()[_points(text)] == LATER)) + 1
-    edges = [0, *cuts.tolist(), len(text)]
-    parts = [text[start:end] for start, end in pairwise(edges)]
+    parts = [text[start:end] for start, end in pairwise([0, *cuts.tolist(), len(text)])]
     return "".join(part if _kinds()[ord(part[0])] == LATER else _fold(part) for part in parts if part)
 
 
@@ -212,11 +211,9 @@ def _sets(values: Array, counts: Array) -> tuple[Array, Array]:
     keys = keys[np.concatenate([np.ones(min(len(keys), 1), bool), keys[1:] != keys[:-1]])]
     rows = (keys >> np.uint64(32)).astype(np.int64)
     ends = bounds(np.bincount(rows, minlength=len(counts)))
-    place = np.arange(len(keys)) - ends[rows]
-    kept = place < MOST_SHINGLES
-    return (keys[kept] & np.uint64(0xFFFFFFFF)).astype(np.uint32), bounds(
-        np.bincount(rows[kept], minlength=len(counts))
-    )
+    kept = np.arange(len(keys)) - ends[rows] < MOST_SHINGLES  # by the place of each in its question
+    ends = bounds(np.bincount(rows[kept], minlength=len(counts)))
+    return (keys[kept] & np.uint64(0xFFFFFFFF)).astype(np.uint32), ends
 
 
 MIN_WORDS = 4

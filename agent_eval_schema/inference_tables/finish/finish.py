@@ -98,8 +98,7 @@ def finish_existing(rows: pa.RecordBatch, plan: BuildPlan, hook: Hook | None = N
     fields = [rows.schema.field(i) for i in range(len(ROW_SCHEMA))]
     canonical = pa.RecordBatch.from_arrays(list(columns.values()), schema=pa.schema(fields))
     checked = _with_notes(check_batch(canonical, finish_plan(plan)), [notes], redactor)
-    tallies = fitted({"changes": changes}, TALLY, rows.num_rows).columns
-    finished = _finished(checked, [*carried, *tallies])
+    finished = _finished(checked, [*carried, *fitted({"changes": changes}, TALLY, rows.num_rows).columns])
     more = range(len(ROWS) + 1, rows.num_columns - 1)
     return _joined(finished, [rows.schema.field(i) for i in more], [rows.column(i) for i in more])
 

@@ -181,8 +181,7 @@ def _reason_in_facts(logged: LoggedColumns, row: int, plan: BuildPlan) -> tuple[
         return "status", f"status {status}" + (f": {error}" if error else "")
     errors = logged.errors[row]
     if errors is not None and not plan.joins_traces and any([code in errors for code in OVERSIZE]):
-        found = [code.decode() for code in OVERSIZE if code in errors]
-        return "oversize", f"logging_error_codes: {', '.join(found)}"
+        return "oversize", f"logging_error_codes: {', '.join(code.decode() for code in OVERSIZE if code in errors)}"
     if row in logged.unreadable:
         return "malformed", logged.unreadable[row]
     return None

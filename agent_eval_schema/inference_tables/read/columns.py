@@ -107,8 +107,7 @@ class LoggedColumns:
             return texts
         for name in self.family.columns.get("request_id", ()):
             if name in self._batch.schema.names:
-                others = _cells(self._batch, name, {})
-                texts = [o if t is None else t for t, o in zip(texts, others, strict=True)]
+                texts = [o if t is None else t for t, o in zip(texts, _cells(self._batch, name, {}), strict=True)]
         return texts
 
     def _errors(self) -> Bytes:

@@ -225,8 +225,7 @@ def _request_of(value: Any) -> Request | Unreadable:
     if messages:
         request = b'{"messages":' + _encode(messages) + b"}"
         ordered = [_ordered(message) for message in messages]  # the same bytes, in whatever order the keys are
-        question = b'{"messages":' + _encode(ordered) + b"}"
-        return Request(request, question=question, plain=is_plain_chat(request))
+        return Request(request, question=b'{"messages":' + _encode(ordered) + b"}", plain=is_plain_chat(request))
     if messages == [] and isinstance(value, dict):
         return Unreadable("no_request", "expected messages, got an empty list")
     if value is None or value in ({}, []) or messages == []:
@@ -343,8 +342,7 @@ def read_response(
     if answer is None or (trace is None and _has_calls(reply)):
         return _other_response(text, is_payload, wrapped)
     tokens = _storable(counts_of(reply.usage)) if reply.usage else None
-    request_id = output.databricks_request_id if output else None
-    return Response(answer, trace=trace, tokens=tokens, request_id=request_id)
+    return Response(answer, trace=trace, tokens=tokens, request_id=output.databricks_request_id if output else None)
 
 
 def _answer_in(reply: _Reply) -> str | None:
@@ -383,8 +381,7 @@ def _other_response(text: bytes, is_payload: bool, wrapped: bool) -> Response | 
         answer.trace = _trace_text(stream.trace) if stream.trace is not None else None
         if answer.trace is not None:
             answer.calls = None
-        message = f"reassembled from {stream.events:,} chunks"
-        answer.findings.append(Finding(rules.JOINED_STREAM, message, "response"))
+        answer.findings.append(Finding(rules.JOINED_STREAM, f"reassembled from {stream.events:,} chunks", "response"))
         return answer
     value, findings, why = parse_payload(text, "response")
     if why:
@@ -436,8 +433,7 @@ def _error_of(value: dict[str, Any]) -> str | None:
         code, message = code or error.get("code") or error.get("type"), message or error.get("message")
     elif isinstance(error, str):
         message = message or error
-    parts = [excerpt(str(p), 200) for p in (code, message) if p not in (None, "")]
-    return ": ".join(parts) or "an error"
+    return ": ".join(excerpt(str(part), 200) for part in (code, message) if part not in (None, "")) or "an error"
 
 
 def error_in(text: bytes | None) -> str | None:

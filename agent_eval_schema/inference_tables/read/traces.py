@@ -38,8 +38,7 @@ def table_of_traces(source: Source) -> tuple[Source, Format | None]:
     if not (is_column or form.name in ("traces", "otel")):
         return source, None
     batches = partial(_batches, form, form.prepare(source))
-    table = replace(source, kind="arrow", batches=batches, columns=tuple(_TABLE.names), path=None, shares=None)
-    return table, form
+    return replace(source, kind="arrow", batches=batches, columns=tuple(_TABLE.names), path=None, shares=None), form
 
 
 def _batches(form: Format, source: Source) -> Iterator[pa.RecordBatch]:
@@ -52,10 +51,9 @@ def _row(text: str | None) -> dict[str, str | int | None]:
     if not isinstance(trace, Trace):
         return {"trace": text}
     info = trace.info
-    starts = [start // 1000 for start in map(start_of, trace.spans) if start]
     return {
         "request_id": info.client_request_id or info.request_id or info.trace_id,
         "trace": text,
         "assessments": bytes(info.assessments).decode() or None,
-        "request_time": min(starts, default=None),
+        "request_time": min((start // 1000 for start in map(start_of, trace.spans) if start), default=None),
     }
