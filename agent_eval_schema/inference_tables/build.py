@@ -297,13 +297,7 @@ def eval_set_from_inference_table(
 
 
 def build_set(
-    table: Any,
-    work: BuildFolder,
-    options: BuildOptions,
-    *,
-    jobs: int = 0,
-    resume: bool = False,
-    out: str | None = None,
+    table: Any, work: BuildFolder, options: BuildOptions, *, jobs: int, resume: bool = False, out: str | None = None
 ) -> EmbeddedBuild:
     """Build in a work folder; what an earlier run of the same job left there is used if `resume`. With `out` the rows
     go into that file or new Delta table, else into the work folder."""

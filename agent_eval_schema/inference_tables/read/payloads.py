@@ -325,9 +325,7 @@ _reply = msgspec.json.Decoder(_Reply).decode
 _sliced = jsontext.decoder(streams.OutputHolder)
 
 
-def read_response(
-    text: bytes, *, is_payload: bool = True, wrapped: bool = False, deep: bool = False
-) -> Response | Unreadable:
+def read_response(text: bytes, *, is_payload: bool, wrapped: bool, deep: bool) -> Response | Unreadable:
     """The response of a logged body, which may be nested too `deep`; the value itself as well where the call is
     `wrapped`."""
     if wrapped or deep:
