@@ -66,7 +66,7 @@ RULES = MappingProxyType(_Rules(_collect()))
 
 def rules_of_packages() -> dict[str, Extension[RowRule]]:
     """The rules that other packages declare (entry point `agent_eval_schema.rules`), by code."""
-    return extensions("rules", RowRule, _TAKEN, lambda found: found.rule.name)
+    return extensions("rules", RowRule, _TAKEN, lambda found: (found.name, found.rule.name))
 
 
 _TAKEN = frozenset(name for rule in RULES.values() for name in (rule.code, rule.name))

@@ -75,19 +75,19 @@ _FOUND: dict[str, dict[str, Extension[Any]]] = {}
 
 
 def extensions(
-    group: str, kind: type[T], taken: Collection[str], second: Callable[[T], str] | None = None
+    group: str, kind: type[T], taken: Collection[str], names: Callable[[T], tuple[str, ...]] = lambda one: (one.name,)
 ) -> dict[str, Extension[T]]:
     """The extensions of a group by the name of each object, all of one kind. One that does not load, is of another
-    kind, or has a name that is taken, by the core or by another package, is excluded with an ExtensionWarning; so it
-    is with its `second` name, if it has one."""
+    kind, or has one of its `names` that is taken, by the core or by another package, is excluded with an
+    ExtensionWarning."""
     if group not in _FOUND:
         _FOUND[group] = {}  # a package that asks for formats while it is imported has none of its own
-        _FOUND[group] = _installed(group, kind, taken, second) if is_any_extension(group) else {}
+        _FOUND[group] = _installed(group, kind, taken, names) if is_any_extension(group) else {}
     return _FOUND[group]
 
 
 def _installed(
-    group: str, kind: type[T], taken: Collection[str], second: Callable[[T], str] | None
+    group: str, kind: type[T], taken: Collection[str], names: Callable[[T], tuple[str, ...]]
 ) -> dict[str, Extension[T]]:
     from importlib.metadata import entry_points  # imports the parsers of mails: 40 ms that few need
 
@@ -110,16 +110,12 @@ def _installed(
             continue
         MODULES[point.module.partition(".")[0]] = package
         found.append(Extension(value, package))
-        for name in (value.name, *(() if second is None else (second(value),))):
+        for name in names(value):
             owners.setdefault(name, []).append(package)
     shared = {name: packages for name, packages in owners.items() if len(packages) > 1}
     for name, packages in shared.items():
         _warn(group, name, " and ".join(sorted(packages)), "the name is taken: rename one, or uninstall a package")
-    return {
-        one.value.name: one
-        for one in found
-        if one.value.name not in shared and (second is None or second(one.value) not in shared)
-    }
+    return {one.value.name: one for one in found if shared.keys().isdisjoint(names(one.value))}
 
 
 def _require_parts(value: Any, path: str = "") -> None:

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from contextvars import ContextVar
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
 if TYPE_CHECKING:
@@ -50,27 +50,25 @@ def shown_on(screen: Callable[[], ProgressDisplay | None]) -> Iterator[None]:
 
 
 @contextmanager
-def progress(read_share: ReadShare | None, clock: Callable[[], float] = time.monotonic) -> Iterator[Progress]:
+def progress(read_share: ReadShare | None) -> Iterator[Progress]:
     """Draw the progress of reading rows until the block ends. Progress inside of it is not drawn."""
-    with closing(Progress(read_share, _SCREEN.get()(), clock)) as so_far, shown_on(lambda: None):
+    with closing(Progress(read_share, _SCREEN.get()())) as so_far, shown_on(lambda: None):
         yield so_far
 
 
 class Progress:
     """Called with the rows of each batch, it draws once a second has passed, and then now and again."""
 
-    def __init__(
-        self, read_share: ReadShare | None, screen: ProgressDisplay | None, clock: Callable[[], float]
-    ) -> None:
-        self._read_share, self._screen, self._clock = read_share, screen, clock
+    def __init__(self, read_share: ReadShare | None, screen: ProgressDisplay | None) -> None:
+        self._read_share, self._screen = read_share, screen
         self._rows = 0
-        self._start = clock()
+        self._start = monotonic()
         self._next = self._start + PATIENCE
         self._drawn = False
 
     def add(self, rows: int) -> None:
         self._rows += rows
-        now = self._clock()
+        now = monotonic()
         if self._screen is not None and now >= self._next:
             self._next, self._drawn = now + PAUSE, True
             share = self._read_share(self._rows) if self._read_share else None
@@ -78,7 +76,7 @@ class Progress:
 
     def close(self) -> None:
         if self._screen is not None and self._drawn:
-            self._screen.close(pace_text(self._rows, self._clock() - self._start))
+            self._screen.close(pace_text(self._rows, monotonic() - self._start))
 
 
 def progress_text(rows: int, seconds: float, share: float | None) -> str:

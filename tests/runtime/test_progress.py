@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
@@ -45,7 +46,8 @@ def drawn_at(times: list[float]) -> Paper:
     """What was drawn when a batch of 100 rows was done at each of these times; the check begins at 0."""
     paper, clock = Paper(), iter([0.0, *times, times[-1]])
     share = open_source([{}] * 1000).read_share
-    with progress.shown_on(lambda: paper), progress.progress(share, lambda: next(clock)) as so_far:
+    now = patch.object(progress, "monotonic", lambda: next(clock))
+    with now, progress.shown_on(lambda: paper), progress.progress(share) as so_far:
         for _ in times:
             so_far.add(100)
     return paper
@@ -71,7 +73,8 @@ def test_a_check_that_fails_leaves_no_bar_behind() -> None:
 
     def interrupted() -> None:
         share = open_source([{}]).read_share
-        with progress.shown_on(lambda: paper), progress.progress(share, lambda: next(clock)) as so_far:
+        now = patch.object(progress, "monotonic", lambda: next(clock))
+        with now, progress.shown_on(lambda: paper), progress.progress(share) as so_far:
             so_far.add(1)
             raise KeyboardInterrupt
 
