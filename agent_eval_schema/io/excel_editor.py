@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 from xml.parsers.expat import ExpatError, ParserCreate
@@ -104,13 +104,13 @@ class _Cells:
         self._lines: dict[int, dict[int, _Cell]] = {}
         self._names, self._is_table = "", False
         self._line = self._place = self.widest = 0
-        _parse(sheet, sheet.part, xml, self._start, self._end)
+        _parse(sheet, sheet.part, xml, self)
 
     def of_line(self, line: int) -> list[int]:
         """The columns of the cells that are not empty."""
         return [place for place, cell in self._lines[line].items() if cell.is_filled]
 
-    def _start(self, name: str, attributes: dict[str, str], at: int) -> None:
+    def start(self, name: str, attributes: dict[str, str], at: int) -> None:
         prefix, _, local = name.rpartition(":")
         if local == "row":
             self._line, self._place = int(attributes.get("r", self._line + 1)), 0
@@ -127,7 +127,7 @@ class _Cells:
         elif local == "tablePart":
             self._is_table = True
 
-    def _end(self, name: str, tag: range) -> None:
+    def end(self, name: str, tag: range) -> None:
         if name.rpartition(":")[2] == "c":
             self._cell.end = tag.stop
 
@@ -173,20 +173,14 @@ def _spliced(xml: bytes, pieces: Iterable[tuple[int, int, bytes]]) -> bytes:
     return b"".join([*parts, xml[done:]])
 
 
-def _parse(
-    sheet: SheetPlace,
-    part: str,
-    xml: bytes,
-    start: Callable[[str, dict[str, str], int], None],
-    end: Callable[[str, range], None],
-) -> None:
+def _parse(sheet: SheetPlace, part: str, xml: bytes, seen: _Cells | _Tags) -> None:
     """Call `start` with each element and where it begins in the bytes of a part, and `end` with its name and where its
     closing tag is."""
     parser = ParserCreate()
 
     def ended(name: str) -> None:  # of an empty element the place is already behind its tag
         at = parser.CurrentByteIndex
-        end(name, range(at, xml.index(b">", at) + 1 if xml.startswith(f"</{name}".encode(), at) else at))
+        seen.end(name, range(at, xml.index(b">", at) + 1 if xml.startswith(f"</{name}".encode(), at) else at))
 
     def refuse(*_: object) -> None:
         raise sheet.refused(part, "a document type")
@@ -195,7 +189,7 @@ def _parse(
         if (encoding or "utf-8").lower() not in ("utf-8", "us-ascii"):
             raise sheet.refused(part, f"XML in {encoding}")
 
-    parser.StartElementHandler = lambda name, attributes: start(name, attributes, parser.CurrentByteIndex)
+    parser.StartElementHandler = lambda name, attributes: seen.start(name, attributes, parser.CurrentByteIndex)
     parser.EndElementHandler = ended
     parser.StartDoctypeDeclHandler, parser.XmlDeclHandler = refuse, require_utf8
     try:
@@ -237,7 +231,7 @@ class _Tags:
         self.texts: dict[str, int] = {}
         """By cell, where the text of its comment ends."""
         self._sheet, self._part, self._xml, self._cell, self._depth = sheet, part, xml, "", 0
-        _parse(sheet, part, xml, self._start, self._end)
+        _parse(sheet, part, xml, self)
 
     def end_of(self, local: str) -> int:
         """Where the closing tag of an element begins, which an empty element does not have."""
@@ -246,14 +240,14 @@ class _Tags:
             raise self._sheet.refused(self._part, f"no element {local}, or an empty one")
         return at
 
-    def _start(self, name: str, attributes: dict[str, str], at: int) -> None:
+    def start(self, name: str, attributes: dict[str, str], at: int) -> None:
         local = name.rpartition(":")[2]
         self._depth += 1
         if self._depth <= 3 and local not in ("row", "c"):
             self.found.setdefault(local, []).append((attributes, at))
         self._cell = attributes.get("ref", "") if local == "comment" else self._cell
 
-    def _end(self, name: str, tag: range) -> None:
+    def end(self, name: str, tag: range) -> None:
         self._depth -= 1
         local = name.rpartition(":")[2]
         self.closing[local] = tag.start

@@ -132,9 +132,7 @@ class Answers:
             "count": len(changed),
             "changes": [
                 {"row": int(r), "id": i, "field": f, "old": _shown(a), "new": _shown(b)}
-                for r, i, f, a, b in zip(
-                    shown["old_row"], shown["request_id"], shown["field"], shown["old"], shown["new"], strict=True
-                )
+                for r, i, f, a, b in shown[["old_row", "request_id", "field", "old", "new"]].itertuples(index=False)
             ],
         }
 

@@ -89,8 +89,7 @@ def new_record(logged: LoggedColumns, row: int, plan: BuildPlan, request: Reques
     record.failed = response.error is not None or (None if status is None else status >= 400)
     session = logged.sessions[row]
     record.session_id = session.decode("utf-8", "replace") if session else request.session_id
-    if request.findings or response.findings:
-        record.findings += request.findings + response.findings
+    record.findings += request.findings + response.findings
     if response.partial is not None:
         record.findings.append(Finding(rules.PARTIAL_KEPT, response.partial, "response"))
     return record

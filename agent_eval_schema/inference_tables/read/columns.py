@@ -260,21 +260,19 @@ def _served_entity(columns: LoggedColumns) -> pa.Array:
     served = columns.array("served_entity")
     if columns.place("request_metadata") is None or not served.null_count:
         return served
-    seen: dict[bytes | None, str | None] = {None: None}
-    names = []
-    for text in columns.texts("request_metadata"):
-        if text not in seen:
-            # <model_name>/<model_version>, else the endpoint's name
-            value = jsontext.parse_leniently((text or b"").decode("utf-8", "replace"))
-            value = value if isinstance(value, dict) else {}
-            name, version = value.get("model_name"), value.get("model_version")
-            endpoint = value.get("endpoint_name")
-            if isinstance(name, str) and name:
-                seen[text] = f"{name}/{version}" if isinstance(version, str | int) and str(version) else name
-            else:
-                seen[text] = endpoint if isinstance(endpoint, str) else None
-        names.append(seen[text])
-    return pc.coalesce(served, pa.array(names, pa.string()))
+    texts = columns.texts("request_metadata")
+    known = {text: _entity_in(text or b"") for text in {*texts}}
+    return pc.coalesce(served, pa.array([known[text] for text in texts], pa.string()))
+
+
+def _entity_in(metadata: bytes) -> str | None:
+    """<model_name>/<model_version>, else the endpoint's name."""
+    value = jsontext.parse_leniently(metadata.decode("utf-8", "replace"))
+    value = value if isinstance(value, dict) else {}
+    name, version, endpoint = (value.get(key) for key in ("model_name", "model_version", "endpoint_name"))
+    if isinstance(name, str) and name:
+        return f"{name}/{version}" if isinstance(version, str | int) and str(version) else name
+    return endpoint if isinstance(endpoint, str) else None
 
 
 # --- time
