@@ -192,7 +192,7 @@ class Journal(Struct, dict=True):
                 if state.get(change.path) not in (change.old, change.new):
                     raise Stale(change.path)
                 state[change.path] = change.new
-            return self._write([("set", change, None) for change in changes], step)
+            return self._write([(change, None) for change in changes], step)
 
     def undo(self) -> list[Event]:
         """Undo the last step that was not undone; returns its undoing, which is empty if there is no step. What was
@@ -208,20 +208,20 @@ class Journal(Struct, dict=True):
                 return []
             last = left[-1].first or left[-1].seq
             step = [event for event in left if (event.first or event.seq) == last]
-            return self._write([("undo", Change(e.row, e.path, e.new, e.old), e.seq) for e in reversed(step)])
+            return self._write([(Change(e.row, e.path, e.new, e.old), e.seq) for e in reversed(step)])
 
-    def _write(
-        self, changes: Sequence[tuple[Literal["set", "undo"], Change, int | None]], step: str | None = None
-    ) -> list[Event]:
+    def _write(self, changes: Sequence[tuple[Change, int | None]], step: str | None = None) -> list[Event]:
+        """Append changes, each with the number of the change that it undoes, if it is the undoing of one."""
         seq = self._last + 1
         at = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
         first = seq if len(changes) > 1 else None
         events = [
             Event(
-                v=1, seq=seq + i, at=at, by=self.by, row=c.row, op=op, path=c.path, old=c.old, new=c.new,
-                first=first, undoes=undoes, step=step, cells=c.cells if c.row not in self.cells else None,
+                v=1, seq=seq + i, at=at, by=self.by, row=c.row, op="set" if undoes is None else "undo", path=c.path,
+                old=c.old, new=c.new, first=first, undoes=undoes, step=step,
+                cells=c.cells if c.row not in self.cells else None,
             )
-            for i, (op, c, undoes) in enumerate(changes)
+            for i, (c, undoes) in enumerate(changes)
         ]  # fmt: skip
         if self.path is not None and events:
             self._size += append_synced(self.path, b"".join(msgspec.json.encode(event) + b"\n" for event in events))

@@ -239,10 +239,8 @@ def _request_of(value: Any) -> Request | Unreadable:
             return Request(text, question=text)
     text = _encode(chat.user_message(_encode(value).decode()))
     request = b'{"messages":' + text + b"}"
-    content = Request(request, question=request)
-    message = f"got {describe(value)}; its JSON text is taken"
-    content.findings.append(Finding(rules.ODD_REQUEST, message, "request"))
-    return content
+    finding = Finding(rules.ODD_REQUEST, f"got {describe(value)}; its JSON text is taken", "request")
+    return Request(request, question=request, findings=[finding])
 
 
 def _ordered(message: dict[str, Any]) -> dict[str, Any]:
