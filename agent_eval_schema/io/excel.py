@@ -59,13 +59,15 @@ _TEXTS = columns_of(str, ChatRequest, Facts, NamedGuidelines)
 
 
 class Sheet(NamedTuple):
-    """The rows of a sheet, the line of each, how many lines with text are above the header, by column and row how
-    numbers are shown that have a format, and where all that is in the file."""
+    """The rows of a sheet, the line of each, how many lines with text are above the header, the column of the sheet of
+    each of the frame, by column and line how numbers are shown that have a format, and where all that is in the
+    file."""
 
     frame: pd.DataFrame
     lines: list[int]
     above: int
-    formats: dict[str, dict[int, str]]
+    columns: list[int]
+    formats: dict[int, dict[int, str]]
     place: SheetPlace
 
 
@@ -74,9 +76,9 @@ def _with_texts(sheet: Sheet, names: Collection[str]) -> pd.DataFrame:
     frame = sheet.frame.copy(deep=False)
     for at, title in enumerate(frame.columns):
         if title in names or title in _TEXTS:
-            formats = sheet.formats.get(title, {})
-            cells = enumerate(frame.iloc[:, at].tolist())
-            frame.isetitem(at, [_shown(value, formats.get(row, GENERAL)) for row, value in cells])
+            formats = sheet.formats.get(sheet.columns[at], {})
+            cells = zip(sheet.lines, frame.iloc[:, at].tolist(), strict=True)
+            frame.isetitem(at, [_shown(value, formats.get(line, GENERAL)) for line, value in cells])
     return frame
 
 
@@ -201,14 +203,9 @@ def _sheet_of(lines: dict[int, _Cells], merged: Merged, formats: dict[int, dict[
     found = [pd.Series(columns.get(place, {}), index=range(len(rows)), dtype=object) for place in places]
     titles = [str(names.get(place, f"Unnamed: {place - 1}")) for place in places]
     frame = pd.concat(found, axis=1, keys=places).set_axis(titles, axis=1) if found else pd.DataFrame()
-    row_of = {number: row for row, number in enumerate(rows)}
-    own = {
-        title: {row_of[number]: format for number, format in formats.get(place, {}).items() if number in row_of}
-        for place, title in zip(places, titles, strict=True)
-    }
     header, columns_at = numbers[at] if numbers else 0, dict(reversed([*zip(titles, places, strict=True)]))
     found_at = replace(where, header=header, lines=rows, columns=columns_at)
-    return Sheet(frame, rows, at, {title: found for title, found in own.items() if found}, found_at)
+    return Sheet(frame, rows, at, places, formats, found_at)
 
 
 def _fill_down(lines: dict[int, _Cells], merged: Merged, path: str) -> None:

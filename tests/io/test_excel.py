@@ -180,6 +180,13 @@ def test_a_number_and_a_flag_in_a_column_of_texts_are_as_shown(tmp_path: Path) -
     assert validate_eval_set(path).rows[["response", "own"]].to_numpy().tolist() == [["TRUE", True], ["0.5", 0.5]]
 
 
+def test_of_two_columns_with_one_name_each_has_its_own_formats(tmp_path: Path) -> None:
+    book = openpyxl.load_workbook(sheet(tmp_path / "t.xlsx", ["request", "response", "response"], ["q", 0.5, 0.25]))
+    book.active["B2"].number_format, book.active["C2"].number_format = "0%", "0.00"
+    book.save(tmp_path / "t.xlsx")
+    assert validate_eval_set(tmp_path / "t.xlsx").rows["response"].tolist() == ["50%"]
+
+
 def test_a_merged_name_above_two_columns_of_values_is_the_header(tmp_path: Path) -> None:
     path = merged_sheet(tmp_path / "t.xlsx", [["q", "Points", None], ["q1", "p1", "p2"], ["q2", "p3", None]], "B1:C1")
     found = read_excel(str(path)).frame
