@@ -11,6 +11,7 @@ import datetime as dt
 import os
 from bisect import bisect_right
 from collections.abc import Collection, Iterator
+from contextlib import closing
 from functools import cache
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 from zipfile import ZipFile, is_zipfile
@@ -144,15 +145,13 @@ def _sheets(path: str, file: IO[bytes]) -> Iterator[tuple[str, Sheet]]:
     from openpyxl.worksheet._reader import WorkSheetParser
 
     state = FileState.of(path)
-    book = load_workbook(file, read_only=True, data_only=True)
+    with closing(load_workbook(file, read_only=True, data_only=True)) as book:
 
-    @cache
-    def format_of(style: int) -> str:
-        number = book._cell_styles[style].numFmtId
-        own = book._number_formats
-        return BUILTIN_FORMATS.get(number) or (own[number - _OWN] if _OWN <= number < _OWN + len(own) else GENERAL)
+        @cache
+        def format_of(style: int) -> str:
+            number, own = book._cell_styles[style].numFmtId, book._number_formats
+            return BUILTIN_FORMATS.get(number) or (own[number - _OWN] if _OWN <= number < _OWN + len(own) else GENERAL)
 
-    try:
         for sheet in book.worksheets:
             with sheet._get_source() as source:
                 dates = {"date_formats": book._date_formats, "timedelta_formats": book._timedelta_formats}
@@ -171,8 +170,6 @@ def _sheets(path: str, file: IO[bytes]) -> Iterator[tuple[str, Sheet]]:
                                 formats.setdefault(column, {})[number] = format
             ranges = [merged.bounds for merged in parser.merged_cells.mergeCell] if parser.merged_cells else []
             yield sheet.title, _sheet_of(lines, ranges, formats, SheetPlace(path, sheet._worksheet_path, ranges, state))
-    finally:
-        book.close()
 
 
 _OWN = 164

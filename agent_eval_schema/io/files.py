@@ -53,8 +53,8 @@ def open_file(path: str) -> Source:
     for file in files:
         _require_file(file)
     kind = require_one_kind(path, files)
-    for file in files:
-        _require_text(file, kind)
+    for file in files if kind != "parquet" else ():
+        _require_text(file)
     if kind == "jsonl" and any(map(holds_json, files)):
         kind = "json"  # whose reader takes lines of objects, too
     read, is_parquet = _READERS[kind], kind == "parquet"
@@ -107,11 +107,9 @@ def _require_file(path: str) -> None:
         raise EvalSetError(f"{path}: expected the data, got a pointer of Git LFS: run `{command}`")
 
 
-def _require_text(path: str, kind: str) -> None:
+def _require_text(path: str) -> None:
     """Reject what is no text, and a file in UTF-16, UTF-32 or Windows-1252, which does not just contain an invalid
     byte."""
-    if kind == "parquet":
-        return
     with opened(path) as stream:
         head = stream.read(CHUNK)
     packed = compression_of(path)

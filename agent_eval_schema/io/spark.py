@@ -62,8 +62,7 @@ class OnSpark:
 
     def batches(self) -> Stream:
         """The rows, streamed to the driver; first a batch without rows, which has the columns."""
-        yield self._columns
-        yield from self._fetched(without_marks)
+        return self.map(without_marks)
 
     def any(self, test: Callable[[pa.RecordBatch], bool]) -> bool:
         """Whether the test is true of any batch; looks no further than it must."""
