@@ -157,8 +157,6 @@ def _array(name: str, values: Any, kind: pa.DataType) -> pa.Array:
         return values
     if name in ("request", "inputs", "response", "outputs", "trace"):
         return text_array(values)
-    if isinstance(values, list) and values.count(None) == len(values):
-        return pa.nulls(len(values), kind)
     return pa.array(values, kind)
 
 
