@@ -26,9 +26,8 @@ from agent_eval_schema.runtime.signals import TEMPORARY
 def sole_writer(paths: Iterable[str | None]) -> Iterator[None]:
     """Write these files, or folders, as the only run that does. Raises EvalSetError if another one is at it."""
     with ExitStack() as stack:
-        for path in paths:
-            if path:
-                stack.enter_context(locked(path))
+        for path in filter(None, paths):
+            stack.enter_context(locked(path))
         yield
 
 
