@@ -333,7 +333,7 @@ class Session:
             "base": _fields(int(reviewed.run.builder.masks[row])) if reviewed.run.builder.usable[row] else [],
             "line": reviewed.run.lines_of([row]).get(row),
             "turns": turns,
-            "source": None if canonical["request"] else _shown(native_rows(batch)[0]),
+            "source": None if canonical["request"] else [[n, as_text(v)] for n, v in native_rows(batch)[0].items()],
             "answer": canonical["response"],
             "error": canonical["error"],
             "documents": [{"uri": d["doc_uri"], "content": d["content"]} for d in documents or ()],
@@ -640,7 +640,3 @@ def _kept(batch: pa.RecordBatch) -> dict[str, str]:
     long = {name: text for name, text in found.items() if len(text) > KEPT}
     hashes = {name: hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16] for name, text in long.items()}
     return found | {name: f"{text[:KEPT]}… ({len(text):,} characters, {hashes[name]})" for name, text in long.items()}
-
-
-def _shown(cells: Mapping[str, Any]) -> list[list[str]]:
-    return [[name, as_text(value)] for name, value in cells.items()]
