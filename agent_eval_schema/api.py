@@ -612,15 +612,12 @@ def _open_traces(traces: Any, columns: ColumnNames = None) -> Source:
 
     if columns is not None:
         return open_source(traces, "traces", columns)
-    if isinstance(traces, pd.DataFrame | os.PathLike):
-        return open_source(traces)
     if isinstance(traces, pd.Series | np.ndarray):
-        return _open_traces(traces.tolist())
-    if isinstance(traces, str):
-        if traces.lstrip()[:1] not in ("{", "[", '"'):
-            return open_source(traces)
-        traces = [traces]
-    if isinstance(traces, Mapping) or hasattr(traces, "to_dict"):
+        traces = traces.tolist()
+    is_json = isinstance(traces, str) and traces.lstrip()[:1] in ("{", "[", '"')
+    if isinstance(traces, pd.DataFrame | os.PathLike) or (isinstance(traces, str) and not is_json):
+        return open_source(traces)
+    if is_json or isinstance(traces, Mapping) or hasattr(traces, "to_dict"):
         traces = [traces]
     if isinstance(traces, list | tuple):
         if traces and all(is_document(structured(t)) for t in traces):  # the spans of a trace may be in several

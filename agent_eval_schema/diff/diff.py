@@ -466,14 +466,9 @@ def _rows_frame(snapshot: Snapshot, rows: Array) -> pd.DataFrame:
     import pandas as pd
 
     found = snapshot.read(dict.fromkeys(NAMING, rows))
-    return pd.DataFrame(
-        {
-            "row": rows,
-            "request_id": _objects([found["request_id"][row] for row in rows.tolist()]),
-            "request": _objects([question_of(found, row) for row in rows.tolist()]),
-            "valid": snapshot.valid[rows],
-        }
-    )
+    ids = _objects([found["request_id"][row] for row in rows.tolist()])
+    requests = _objects([question_of(found, row) for row in rows.tolist()])
+    return pd.DataFrame({"row": rows, "request_id": ids, "request": requests, "valid": snapshot.valid[rows]})
 
 
 def _structs_frame(lines: list[Any], kind: Any) -> pd.DataFrame:

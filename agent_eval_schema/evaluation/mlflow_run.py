@@ -73,12 +73,10 @@ class MlflowEvaluation(Struct, frozen=True):
         table = {str(name): rows[name] for name in rows.columns}
         if self.report.outputs == "generated":
             table = {name: cells for name, cells in table.items() if name not in RUN_COLUMNS}
-            table["response"] = pd.Series(
-                [self.answers.get(row) for row in range(len(rows))], rows.index, dtype="object"
-            )
-            errors = [self.failures.get(row) for row in range(len(rows))]
-            table[FAILURE] = pd.Series([int(row in self.failures) for row in range(len(rows))], rows.index)
-            table["error"] = pd.Series(errors, rows.index, dtype="object")
+            places = range(len(rows))
+            table["response"] = pd.Series(list(map(self.answers.get, places)), rows.index, dtype="object")
+            table[FAILURE] = pd.Series([int(row in self.failures) for row in places], rows.index)
+            table["error"] = pd.Series(list(map(self.failures.get, places)), rows.index, dtype="object")
         for name in self.scorers:
             values = self.scores[name].tolist()
             table[score_column(name)] = pd.Series(numbers_of(values), rows.index)
@@ -138,16 +136,11 @@ def result_lines(mlflow: Any, result: Any, experiment: str) -> list[ResultLine]:
     lines = []
     for trace in traces:
         # feedback as MLflow writes it, except the values, which its own writer does not support
-        feedback = [
-            {
-                "assessment_name": a.name,
-                "feedback": {"value": a.value, "error": a.error and a.error.to_dictionary()},
-                "rationale": a.rationale,
-                "metadata": a.metadata,
-            }
-            for a in trace.info.assessments
-            if a.feedback is not None  # an expectation has none
-        ]
+        feedback = []
+        for a in (a for a in trace.info.assessments if a.feedback is not None):  # an expectation has none
+            given = {"value": a.value, "error": a.error and a.error.to_dictionary()}
+            about = {"rationale": a.rationale, "metadata": a.metadata}
+            feedback.append({"assessment_name": a.name, "feedback": given, **about})
         lines.append({"tags": trace.info.tags, "assessments": feedback, "trace": trace})
         trace.info.assessments = [a for a in trace.info.assessments if a.feedback is None]  # so that it can be written
     return lines

@@ -349,30 +349,22 @@ def result_of_evaluation(evaluation: MlflowEvaluation, infos: Iterable[MetricInf
     columns = [FAILURE] if evaluation.report.outputs == "generated" else []
     columns += [column for column in map(score_column, scorers) if table[column].notna().any()]
     ids = evaluation.scores.get(REQUEST_ID, pd.Series([None] * len(table))).tolist()
-    return EvalResult(
-        ResultRecord(
-            metrics=scorers,
-            row_count=len(table),
-            source=call.name,
-            run_id=evaluation.run_id,
-            agent=evaluation.agent,
-            sessions=evaluation.sessions,
-            versions=dict(versions()),
-            aggregates=evaluation.metrics,
-            infos=tuple(infos),
-        ),
-        ScoredPart(
-            {column: table[column].to_numpy() for column in columns},
-            IssueLog(len(table)),
-            {name: evaluation.reasons[name].to_numpy() for name in scorers},
-            [id or str(label) for id, label in zip(ids, table.index, strict=True)],
-            evaluation.keys or row_keys(table),
-        ),
-        lambda: iter([table]),
-        call,
-        findings=Findings(),
-        evaluation=evaluation,
+    record = ResultRecord(
+        metrics=scorers,
+        row_count=len(table),
+        source=call.name,
+        run_id=evaluation.run_id,
+        agent=evaluation.agent,
+        sessions=evaluation.sessions,
+        versions=dict(versions()),
+        aggregates=evaluation.metrics,
+        infos=tuple(infos),
     )
+    scores = {column: table[column].to_numpy() for column in columns}
+    reasons = {name: evaluation.reasons[name].to_numpy() for name in scorers}
+    labels = [id or str(label) for id, label in zip(ids, table.index, strict=True)]
+    scored = ScoredPart(scores, IssueLog(len(table)), reasons, labels, evaluation.keys or row_keys(table))
+    return EvalResult(record, scored, lambda: iter([table]), call, findings=Findings(), evaluation=evaluation)
 
 
 def load_result(

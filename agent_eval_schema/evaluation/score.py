@@ -341,22 +341,18 @@ class Scoring:
         names = tuple(map(metric_name, self._metrics))
         stated = (metric._info for metric in self._metrics if isinstance(metric, CustomMetric | PointwiseMetric))
         whole = joined_parts(self._parts, names)
-        return EvalResult(
-            ResultRecord(
-                metrics=names,
-                row_count=self._rows,
-                source=self._source.name,
-                agent=self._agent,
-                options=self._options.reported,
-                versions=dict(versions()),
-                left_out=self._left_out,
-                infos=tuple(info for info in stated if info),
-            ),
-            whole,
-            partial(self._table, whole),
-            Call(self._source.name, {**self._source.options, **self._options.not_default}),
-            findings=self._findings,
+        call = Call(self._source.name, {**self._source.options, **self._options.not_default})
+        record = ResultRecord(
+            metrics=names,
+            row_count=self._rows,
+            source=self._source.name,
+            agent=self._agent,
+            options=self._options.reported,
+            versions=dict(versions()),
+            left_out=self._left_out,
+            infos=tuple(info for info in stated if info),
         )
+        return EvalResult(record, whole, partial(self._table, whole), call, findings=self._findings)
 
     def _table(self, whole: ScoredPart) -> Iterator[pd.DataFrame]:
         """The rows with their scores, in parts: with the index of a frame, else numbered through all parts."""

@@ -258,17 +258,16 @@ class _Head(Struct):
     prompts: str
 
 
-class Journal:
+class Journal(Struct):
     """An open checkpoint file: `finished` are the rows that earlier runs wrote, `add` writes one more."""
 
-    def __init__(self, file: IO[bytes] | None, finished: dict[int, Finished]) -> None:
-        self.finished = finished
-        self._file = file
+    file: IO[bytes] | None
+    finished: dict[int, Finished]
 
     def add(self, row: Finished) -> None:
-        if self._file is not None:
-            self._file.write(jsontext.encode(row) + b"\n")
-            self._file.flush()  # a killed process loses nothing; a machine that stops costs calls, not results
+        if self.file is not None:
+            self.file.write(jsontext.encode(row) + b"\n")
+            self.file.flush()  # a killed process loses nothing; a machine that stops costs calls, not results
 
 
 @contextmanager

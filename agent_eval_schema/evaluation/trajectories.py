@@ -194,14 +194,10 @@ def _scores(
     joined: Trajectories, reference: Trajectories, predicted: Trajectories, options: TrajectoryOptions
 ) -> dict[str, Numbers]:
     """The scores by the names of the metrics; `predicted` are the calls of the row alone."""
-    define = options.empty == "define"
+    metrics = [metric for metric in options.metrics if isinstance(metric, str)]
+    one_to_one, define = options.duplicates == "one_to_one", options.empty == "define"
     found = score_pair(
-        joined,
-        reference,
-        metrics=[metric for metric in options.metrics if isinstance(metric, str)],
-        one_to_one=options.duplicates == "one_to_one",
-        define_empty=define,
-        match=options.match,
+        joined, reference, metrics=metrics, one_to_one=one_to_one, define_empty=define, match=options.match
     )
     return {
         name: found[metric] if isinstance(metric, str) else _uses(predicted, metric.tool_name, define)

@@ -177,18 +177,10 @@ def cover(facts: Facts, clusters: tuple[Cluster, ...], cluster_note: str) -> Cov
     """What the valid rows cover."""
     words = facts.array("words")[facts.valid & (facts.array("exact") != 0)]
     sessions = facts.array("session")[facts.valid]
-    return Coverage(
-        tuple(_tools(facts)),
-        _documents(facts),
-        tuple(_breakdowns(facts)),
-        len(np.unique(sessions[sessions != 0])),
-        len(facts.days),
-        float(np.median(words)) if len(words) else None,
-        int(words.max()) if len(words) else None,
-        LEAST_ROWS,
-        clusters,
-        cluster_note,
-    )
+    median, longest = (float(np.median(words)), int(words.max())) if len(words) else (None, None)
+    tools, documents, breakdowns = tuple(_tools(facts)), _documents(facts), tuple(_breakdowns(facts))
+    lengths = len(np.unique(sessions[sessions != 0])), len(facts.days), median, longest
+    return Coverage(tools, documents, breakdowns, *lengths, LEAST_ROWS, clusters, cluster_note)
 
 
 def _tools(facts: Facts) -> Iterator[ToolCoverage]:
@@ -204,14 +196,10 @@ def _documents(facts: Facts) -> Documents:
     expected, retrieved = facts.names["uris_expected"], facts.names["uris_retrieved"]
     both = Counter({uri: max(expected[uri], retrieved[uri]) for uri in {*expected, *retrieved}})
     top = sorted(both, key=lambda uri: (-both[uri], uri))[: LISTED if facts.plan.values else 0]
-    return Documents(
-        len(expected),
-        len(retrieved),
-        sum(uri not in retrieved for uri in expected),
-        int(np.count_nonzero(facts.valid & (facts.array("document") != 0))),
-        tuple(DocumentCoverage(uri, expected[uri], retrieved[uri]) for uri in top),
-        facts.unknown_documents if facts.has_documents else None,
-    )
+    never, rows = len(expected.keys() - retrieved), np.count_nonzero(facts.valid & (facts.array("document") != 0))
+    listed = tuple(DocumentCoverage(uri, expected[uri], retrieved[uri]) for uri in top)
+    unknown = facts.unknown_documents if facts.has_documents else None
+    return Documents(len(expected), len(retrieved), never, int(rows), listed, unknown)
 
 
 def _breakdowns(facts: Facts) -> Iterator[Breakdown]:
@@ -250,16 +238,9 @@ def balance(facts: Facts, example: RowExample | None) -> Balance:
     guidelines, having = facts.names["guidelines"], facts.guideline_rows
     shared = [text for text, count in guidelines.items() if count == having > 1]
     days = sorted(facts.days)
-    return Balance(
-        rows,
-        distinct,
-        top,
-        example.truth if example else None,
-        having,
-        tuple(sorted(shared)[:LISTED]) if facts.plan.values else (),
-        _date(days[0]) if days else None,
-        _date(days[-1]) if days else None,
-    )
+    listed = tuple(sorted(shared)[:LISTED]) if facts.plan.values else ()
+    span = (_date(days[0]), _date(days[-1])) if days else (None, None)
+    return Balance(rows, distinct, top, example.truth if example else None, having, listed, *span)
 
 
 def _date(day: int) -> str:

@@ -306,21 +306,17 @@ def profile_view(summary: ProfileSummary, rows: Sequence[ShownRow] = ()) -> View
         ]
         names = ["Metric", "#Calls", "#Tokens in", "#Tokens out"]
         cost += [Only("html", [Table(names, lines, title="Cost per metric", kind="cost")])] if cost else []
-        blocks = [
-            Only("notebook", [Terms(list(_key_numbers(summary, curve)))]),
-            Fold(
-                "Size and power, repeated questions, leakage, coverage, balance and cost",
-                [
-                    *_power(summary, curve),
-                    *_duplicates(summary.duplicates),
-                    *_leaks(summary),
-                    *_rows(summary, rows),
-                    Section("coverage", "Coverage", list(_coverage(summary.coverage, summary.valid))),
-                    Section("balance", "Balance and age", list(map(Line, _about_balance(summary.balance)))),
-                    Section("cost", "Cost of one evaluation", cost, short="Cost"),
-                ],
-            ),
+        sections = [
+            *_power(summary, curve),
+            *_duplicates(summary.duplicates),
+            *_leaks(summary),
+            *_rows(summary, rows),
+            Section("coverage", "Coverage", list(_coverage(summary.coverage, summary.valid))),
+            Section("balance", "Balance and age", list(map(Line, _about_balance(summary.balance)))),
+            Section("cost", "Cost of one evaluation", cost, short="Cost"),
         ]
+        summed_up = "Size and power, repeated questions, leakage, coverage, balance and cost"
+        blocks = [Only("notebook", [Terms(list(_key_numbers(summary, curve)))]), Fold(summed_up, sections)]
     found = plural(summary.duplicates.distinct, "distinct question")
     bad = [(summary.invalid, "invalid"), (summary.duplicates.conflict_count, "with conflicting ground truth")]
     worst = sorted(summary.leaks, key=lambda leak: -leak.rows)[:1]

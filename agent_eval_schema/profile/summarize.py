@@ -127,17 +127,9 @@ def _duplicates(
         kind = "exact" if len(set(repeats.exact[group].tolist())) == 1 else "near"
         shown.append(DuplicateGroup(kind, len(group), tuple(examples[row] for row in group[:ROWS_OF_A_GROUP].tolist())))
     pairs = tuple((examples[one], examples[other]) for one, other in conflicts[:EXAMPLES])
-    return Duplicates(
-        int(np.count_nonzero(repeats.has_question)),
-        repeats.distinct,
-        len(repeats.exact_rows),
-        len(repeats.near_rows),
-        threshold,
-        repeats.group_count,
-        tuple(shown),
-        len(conflicts),
-        pairs,
-    )
+    rows, exact, near = int(np.count_nonzero(repeats.has_question)), len(repeats.exact_rows), len(repeats.near_rows)
+    of_groups = threshold, repeats.group_count, tuple(shown)
+    return Duplicates(rows, repeats.distinct, exact, near, *of_groups, len(conflicts), pairs)
 
 
 EXAMPLES = 20

@@ -549,27 +549,26 @@ def _sent(
 ) -> T:
     """The result of `send`, in a thread with an event loop of its own. Raises EvalSetError with the failure."""
     secret = find_token(token)
-    failure = ""
 
-    async def deliver() -> Any:
-        nonlocal failure
+    async def deliver() -> tuple[Any, str]:
+        """The result, or the failure."""
         limits = http.Timeout(timeout, connect=min(10.0, timeout / 2))
         is_here = endpoint.startswith("http:")  # a proxy must not get what is not encrypted
         async with http.AsyncClient(timeout=limits, trust_env=not is_here) as client:
             sender = Sender(client, secret, unsure, unchanged)
             with anyio.move_on_after(timeout) as scope:
                 try:
-                    return await send(endpoint, sender, scope)
+                    return await send(endpoint, sender, scope), ""
                 except EvalSetError as error:
-                    failure = str(error)
+                    return None, str(error)
                 except Exception as error:  # of the SDK, which may be any
-                    failure = f"the request failed on its way ({sender.quoted(error)}): {sender.outcome}"
-            failure = failure or f"no answer from {visible(endpoint)} in {timeout:g} s: {sender.outcome}"
-            return None
+                    return None, f"the request failed on its way ({sender.quoted(error)}): {sender.outcome}"
+            return None, f"no answer from {visible(endpoint)} in {timeout:g} s: {sender.outcome}"
 
+    result: T
     loop = LoopThread("ces")
     try:
-        result: T = loop.submit(deliver()).result()
+        result, failure = loop.submit(deliver()).result()
     finally:
         loop.stop(GOODBYE)
     if failure:  # raised here, so that no exception that contains the request is its context

@@ -164,18 +164,12 @@ class DatasetStore(Store):
     def records_of(self, dataset: Any) -> list[DatasetRecord]:
         """The records of a dataset, in the order in which they were written: those of one merge have the same time."""
         with self.reporting_errors(), self.active():
-            records = [
-                {
-                    "id": record.dataset_record_id,
-                    "created": record.created_time or 0,
-                    "inputs": record.inputs,
-                    "outputs": record.outputs,
-                    "expectations": record.expectations,
-                    "tags": record.tags,
-                    "source": record.source.to_dict() if record.source is not None else None,
-                }
-                for record in dataset.records
-            ]
+            records: list[DatasetRecord] = []
+            for record in dataset.records:
+                cells = {name: getattr(record, name) for name in ("inputs", "outputs", "expectations", "tags")}
+                source = record.source.to_dict() if record.source is not None else None
+                known = {"id": record.dataset_record_id, "created": record.created_time or 0}
+                records.append({**known, **cells, "source": source})
         return sorted(records, key=lambda r: (r["created"], position_in((r["tags"] or {}).get(ROW_TAG)), r["id"]))
 
     def merge(self, records: list[DatasetRecord], found: Any, name: str, experiment_ids: list[str] | None) -> Any:
