@@ -55,7 +55,7 @@ class _Kind(NamedTuple):
 
     is_one: Callable[[Any], bool]
     method: Callable[[Any], Callable[[Any], Any]]
-    make_input: Callable[[Any], Callable[[Any], Any]] = lambda _: lambda prompt: prompt
+    make_input: Callable[[Any], Callable[[Any], Any]]
 
 
 def agent_name(agent: Any) -> str:

@@ -13,6 +13,7 @@ import hashlib
 import platform
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from itertools import chain
@@ -93,10 +94,8 @@ def versions() -> Mapping[str, str]:
     """The versions of Python and of the packages that scores depend on."""
     found = {"python": platform.python_version()}
     for name in _PACKAGES:
-        try:
+        with suppress(PackageNotFoundError):
             found[name] = version(name)
-        except PackageNotFoundError:
-            continue
     return found
 
 
@@ -118,9 +117,8 @@ def written_tables(
     """The parts of a table with the reasons of each metric and the keys of the rows, and the record that names them."""
     first = next(parts, pd.DataFrame())
     own = set(map(str, first.columns))
-    added: dict[str, Any] = {
-        f"{n}/reason": texts for n, texts in reasons.items() if any(texts) and f"{n}/reason" not in own
-    }
+    named: dict[str, Any] = {f"{name}/reason": texts for name, texts in reasons.items() if any(texts)}
+    added = {name: texts for name, texts in named.items() if name not in own}
     if keys is not None:
         added[KEYS] = keys_as_text(keys)
 

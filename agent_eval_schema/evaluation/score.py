@@ -125,8 +125,7 @@ def input_parts(
     """The rows of a source with the columns `reads`, part by part; data in memory is one part. Where an agent will be
     run (`ran`), its trajectories take the place of those in the data. `trajectories` is true if some are compared."""
     source = source.read_as(outputs="generated" if ran else "provided", select=_CHECKED)
-    plan = make_plan(source)
-    plan = replace(plan, columns=True)
+    plan = replace(make_plan(source), columns=True)
     read = set(reads) | ({PREDICTED, REFERENCE} if trajectories else set())
     read -= {PREDICTED} if ran else set()
     judged = {None, "trace", *read, *(_CANONICAL[name] for name in read if name in _CANONICAL)}
@@ -178,15 +177,12 @@ def _with_originals(part: EvalInputs) -> EvalInputs:
 
 
 def _joined(parts: list[EvalInputs], source: Source, reads: Collection[str]) -> EvalInputs:
-    log, values = IssueLog(0), {name: list[Any]() for name in METRIC_INPUTS if name in reads}
-    ids: list[str | None] = []
+    log = IssueLog(0)
     for part in parts:
-        ids += part.ids
-        for name, column in part.values.items():
-            values[name].extend(column)
-        log.rows.extend(log.size + row for row in part.log.rows)
-        log.notes.extend(part.log.notes)
+        log.extend(part.log, range(log.size, log.size + part.log.size))
         log.size += part.log.size
+    values = {name: [cell for part in parts for cell in part.values[name]] for name in METRIC_INPUTS if name in reads}
+    ids = [id for part in parts for id in part.ids]
     none = pa.RecordBatch.from_pydict({name: pa.array([], pa.string()) for name in (PREDICTED, REFERENCE)})
     calls = one_batch(part.trajectories for part in parts) if parts else none
     keys = joined_keys([part.keys for part in parts])

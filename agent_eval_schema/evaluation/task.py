@@ -238,7 +238,7 @@ def _take_answers(part: EvalInputs, answers: list[Finished]) -> None:
     part.failed = frozenset(row for row, answer in enumerate(answers) if answer.failed)
 
 
-# --- the rows, part by part
+# --- the checkpoint file
 JOURNAL_VERSION = 1
 
 

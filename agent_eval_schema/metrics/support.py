@@ -110,13 +110,8 @@ def supports(metric: Metric, masks: Masks, valid: Masks, outputs: str) -> Masks:
     return answer
 
 
-def summarize(valid_masks: Mapping[int, int], total: int, outputs: str, system: str) -> list[Support]:
-    """One `Support` a metric, from the number of valid rows with each mask and the number of all rows."""
-    return [support_of(m, valid_masks, total, outputs) for m in metrics_of(system)]
-
-
 def support_of(metric: Metric, valid_masks: Mapping[int, int], total: int, outputs: str) -> Support:
-    """The `Support` of one metric, of the catalog or not."""
+    """The `Support` of a metric, from the number of valid rows with each mask and the number of all rows."""
     lacking: Counter[tuple[Need, ...]] = Counter()
     for mask, rows in valid_masks.items():
         lacking[missing_needs(metric, mask, outputs)] += rows

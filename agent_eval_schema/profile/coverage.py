@@ -214,9 +214,8 @@ def _breakdowns(facts: Facts) -> Iterator[Breakdown]:
     for name, values in kinds.items():
         ordered = [Counted(v, n) for v, n in sorted(values.items(), key=lambda pair: (-pair[1], pair[0]))]
         if ordered:
-            thin = (
-                [c for c in ordered if c.rows < LEAST_ROWS] if several and name != "turns" and len(ordered) > 1 else []
-            )
+            is_split = several and name != "turns" and len(ordered) > 1
+            thin = [c for c in ordered if is_split and c.rows < LEAST_ROWS]
             yield Breakdown(name, len(ordered), tuple(ordered[:LISTED]), tuple(thin[:LISTED]))
 
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.metrics.catalog import GROUND_TRUTH, Metric
-from agent_eval_schema.metrics.support import Support, metrics_of, support_of, supports
+from agent_eval_schema.metrics.support import Support, metrics_of, supports
 from agent_eval_schema.profile.coverage import (
     ROWS_OF_A_GROUP,
     TRUTH,
@@ -85,9 +85,8 @@ def summarize(
         estimate(facts, metrics, options),
         PAYLOAD_TABLE.code in facts.report.counts,
     )
-    masks, rows = facts.run.builder.usable_masks, facts.row_count
-    support = [support_of(metric, masks, rows, facts.plan.outputs) for metric in metrics]
-    unlabeled = sum(count for mask, count in masks.items() if not mask & GROUND_TRUTH)
+    support = list(map(facts.run.coverage_of, metrics))
+    unlabeled = sum(count for mask, count in facts.run.builder.usable_masks.items() if not mask & GROUND_TRUTH)
     steps, in_python = (
         next_steps(summary, support, call, unlabeled)
         for call in (facts.run.call, facts.run.call._replace(in_python=True))

@@ -44,7 +44,7 @@ from agent_eval_schema.io.source import (
 )
 from agent_eval_schema.issues import Issue
 from agent_eval_schema.metrics.catalog import Metric
-from agent_eval_schema.metrics.support import Support, summarize, support_of
+from agent_eval_schema.metrics.support import Support, metrics_of, support_of
 from agent_eval_schema.render.phrases import Call
 from agent_eval_schema.render.report.summary import Excerpt, Location
 from agent_eval_schema.runtime.processes import ENDED_EARLY, Worker, in_order, received
@@ -309,7 +309,7 @@ class CheckedRun:
 
     def coverage(self, system: str = "all") -> list[Support]:
         """How many rows support each metric of a system."""
-        return summarize(self.builder.usable_masks, self.builder.row_count, self.plan.outputs, system)
+        return list(map(self.coverage_of, metrics_of(system)))
 
     def coverage_of(self, metric: Metric) -> Support:
         """The same of one metric, which need not be in the catalog."""
