@@ -187,9 +187,7 @@ def validate_eval_set(
         show_values=show_values,
         max_cell_bytes=max_cell_bytes,
     )
-    if isinstance(data, Report):
-        return data
-    return check_source(source, preview=partial(preview_fixes, source))
+    return data if isinstance(data, Report) else check_source(source, preview=partial(preview_fixes, source))
 
 
 @overload

@@ -407,8 +407,7 @@ def _row(
     for change in changes:
         edits += [(edit.path, [(part.side, part.text) for part in edit.parts]) for edit in change.edits]
         if change.more_edits:
-            path, pieces = edits[-1]
-            edits[-1] = path, [*pieces, ("both", f" … and {plural(change.more_edits, 'more place')}")]
+            edits[-1][1].append(("both", f" … and {plural(change.more_edits, 'more place')}"))
     cells = [(f"− {issue.code} {RULES[issue.code].name}", issue.message) for issue in lost]
     for sign, names, why in metrics:
         more = f" and {len(names) - METRICS_NAMED:,} more" if len(names) > METRICS_NAMED else ""

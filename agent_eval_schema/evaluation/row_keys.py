@@ -91,9 +91,7 @@ def _messages(cell: Any) -> list[ComparedMessage]:
 
 
 def _text(cell: Any) -> str | None:
-    if cell is None or isinstance(cell, str):
-        return cell
-    return jsontext.encode_sorted(cell).decode()
+    return cell if cell is None or isinstance(cell, str) else jsontext.encode_sorted(cell).decode()
 
 
 def _first_document(cell: Any) -> str | None:

@@ -328,10 +328,8 @@ def _action(action: Any) -> dict[str, Any] | None:
     if not isinstance(action, dict):
         return None
     fields = action["kwargs"] if isinstance(action.get("kwargs"), dict) else action
-    name = fields.get("tool")
-    if not isinstance(name, str) or not name.strip():
-        return None
-    return {"tool_name": name, "tool_input": chat.read_arguments(fields.get("tool_input")) or {}}
+    name, inputs = fields.get("tool"), chat.read_arguments(fields.get("tool_input")) or {}
+    return {"tool_name": name, "tool_input": inputs} if isinstance(name, str) and name.strip() else None
 
 
 def _read_chat(value: Any) -> Answer:

@@ -167,25 +167,22 @@ def _loop_slots(call: Call, inbox: Inbox, timeout: float | None) -> Callable[[],
 
     def make() -> Slot:
         if not loops or loops[-1].blocked:
-            loops.append(_Loop())
+            loops.append(_Loop("agent-eval-schema-loop"))
         return _LoopSlot(call, inbox, timeout, loops[-1])
 
     return make
 
 
-class _Loop:
+class _Loop(LoopThread):
     """The event loop of some slots; it ends with the last of them, and never if a call blocks it."""
 
-    def __init__(self) -> None:
-        self.blocked = False
-        self.slots = 0
-        self._thread = LoopThread("agent-eval-schema-loop")
-        self.submit = self._thread.submit
+    blocked = False
+    slots = 0
 
     def leave(self) -> None:
         self.slots -= 1
         if not self.slots and not self.blocked:
-            self._thread.stop()
+            self.stop()
 
 
 class _LoopSlot:

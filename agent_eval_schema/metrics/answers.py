@@ -71,9 +71,7 @@ Documents = Sequence[Document]
 def document_recall(retrieved: Documents, expected: Documents) -> float:
     """The share of the expected documents that were retrieved."""
     found, wanted = _documents(retrieved), _documents(expected)
-    if not wanted or (retrieved and not found):
-        return math.nan
-    return len(found & wanted) / len(wanted)
+    return math.nan if not wanted or (retrieved and not found) else len(found & wanted) / len(wanted)
 
 
 def document_precision(retrieved: Documents, expected: Documents) -> float:
