@@ -187,10 +187,8 @@ COLUMN_DESCRIPTIONS: dict[str, str] = {
 CANONICAL = {b"agent_eval_schema": b'{"rows": "canonical", "version": 1}'}
 """The metadata of an Arrow or Parquet schema whose rows are canonical."""
 
-ROW_SCHEMA = pa.schema(
-    [(name, arrow) for name in COLUMNS for kind, arrow in _ARROW_TYPES if kind is COLUMN_TYPES[name]],
-    metadata=CANONICAL,
-)
+_FIELDS = [(name, arrow) for name in COLUMNS for kind, arrow in _ARROW_TYPES if kind is COLUMN_TYPES[name]]
+ROW_SCHEMA = pa.schema(_FIELDS, metadata=CANONICAL)
 """The normalized columns in Arrow and Parquet."""
 
 _OURS = frozenset(

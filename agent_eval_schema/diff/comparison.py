@@ -208,10 +208,8 @@ class Comparison:
         )
         # in the order of the fields of a line
         counts = (found.by_code().tolist() for found in (old, new, self._gained, self._lost, added, removed))
-        lines = [
-            IssueChange(code, RULES[code].name, RULES[code].severity, *numbers)
-            for code, *numbers in zip(all_codes(), *counts, strict=True)
-        ]
+        counted = zip(all_codes(), *counts, strict=True)
+        lines = [IssueChange(code, RULES[code].name, RULES[code].severity, *numbers) for code, *numbers in counted]
         order = list(Severity)
         differing = [line for line in lines if line.gained or line.lost or line.on_added or line.on_removed]
         return sorted(differing, key=lambda line: (order.index(line.severity), line.code))

@@ -236,9 +236,8 @@ def diff_headline(summary: DiffSummary) -> str:
         return f"No difference: {'the row is' if new == '1' else f'all {new} rows are'} the same{moved}."
     head = f"{changed} of {matched} changed" if rows["changed"] else "No row changed"
     names = ("became_invalid", "became_valid", "lost_a_metric", "gained_a_metric")
-    first, rest = (
-        counted([(rows[name], name.replace("_", " ")) for name in of]) for of in (("added", "removed", "moved"), names)
-    )
+    first = counted([(rows[name], name) for name in ("added", "removed", "moved")])
+    rest = counted([(rows[name], name.replace("_", " ")) for name in names])
     return "; ".join([", ".join([head, *first]), *rest]) + "."
 
 

@@ -313,10 +313,8 @@ class ScoreComparison(OfSeveral):  # numpydoc ignore=PR01
             about.append(Line(f"Rows are matched by {self.matched_by}.", "muted"))
         about += [Line(remark, "warning") for remark in self.remarks]
         means: list[Block] = [_means(judged, tested > 1, alpha), *about]
-        not_judged: list[Block] = [
-            Line("Figures and constants, which are not judged:" if figures else "", "muted"),
-            _figures(figures),
-        ]
+        heading = "Figures and constants, which are not judged:" if figures else ""
+        not_judged: list[Block] = [Line(heading, "muted"), _figures(figures)]
         on_page: list[Block] = [
             Terms([(f"Only {which}", count) for which, count in only]),
             Section("means", "Metrics", [*means, *not_judged] if self.lines else []),
@@ -645,12 +643,9 @@ def _figures(lines: Sequence[MetricComparison]) -> Table:
 def _means(lines: Sequence[MetricComparison], adjusted: bool, alpha: float) -> Table:
     names = ["metric", "%worse ← → better", "#before", "#after", "#change", "#95% interval", "#up", "#down", "#rows"]
     widest = max((_extent(line) for line in lines if _is_share(line)), default=0.0)
-    return Table(
-        [*names, "#p", *(["#Holm p"] if adjusted else [])],
-        [_mean(line, adjusted, alpha, widest) for line in lines],
-        title="Metrics",
-        at_once=AT_ONCE,
-    )
+    names += ["#p", *(["#Holm p"] if adjusted else [])]
+    rows = [_mean(line, adjusted, alpha, widest) for line in lines]
+    return Table(names, rows, title="Metrics", at_once=AT_ONCE)
 
 
 def _is_share(line: MetricComparison) -> bool:

@@ -15,7 +15,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any
 
 import numpy as np
@@ -170,11 +170,8 @@ class ScoreHistory(OfSeveral):  # numpydoc ignore=PR01
         pairs = [(infos[name], *pair) for name, table in scores.items() for pair in pairwise(table.T)]
         steps = [metric_change(*pair, units, asked) for pair in pairs]
         p_values = iter([step.p_adjusted for step in adjusted(steps)])
-        self.lines = [
-            line
-            for name, table in scores.items()
-            for line in _lines(infos[name], runs, configurations, table, units, p_values)
-        ]
+        lines = (_lines(infos[name], runs, configurations, table, units, p_values) for name, table in scores.items())
+        self.lines = list(chain.from_iterable(lines))
         changes = [metric_change(infos[name], of[:, 0], of[:, -1], units, asked) for name, of in scores.items()]
         self._changes = adjusted(changes)
         self._repeats = [line for name, table in scores.items() for line in _repeats(name, configurations, table)]
@@ -329,10 +326,8 @@ def _lines(
     before = NAN
     for run, configuration, column in zip(runs, configurations, scores.T, strict=True):
         found = mean_interval(column, units, scale=info.ends)
-        p = next(p_values) if run != runs[0] else NAN
-        yield MetricOfRun(
-            info.name, run, configuration, found.rows, found.mean, found.low, found.high, found.mean - before, p
-        )
+        step = found.mean - before, next(p_values) if run != runs[0] else NAN
+        yield MetricOfRun(info.name, run, configuration, found.rows, found.mean, found.low, found.high, *step)
         before = found.mean
 
 

@@ -231,10 +231,8 @@ def _take_answers(part: EvalInputs, answers: list[Finished]) -> None:
         kind = {LATENCY: "float64", FAILURE: "int64"}.get(name, "object")
         part.frame[name] = pd.Series(values, dtype=kind, index=part.frame.index)
     part.values.update({name: columns[name] for name in OUTPUTS if name in part.values})
-    calls = pa.array(
-        [v if v is None or isinstance(v, str) else encode_plain(v) for v in columns[PREDICTED]], pa.string()
-    )
-    part.trajectories = part.trajectories.set_column(0, PREDICTED, calls)
+    calls = [v if v is None or isinstance(v, str) else encode_plain(v) for v in columns[PREDICTED]]
+    part.trajectories = part.trajectories.set_column(0, PREDICTED, pa.array(calls, pa.string()))
     part.failed = frozenset(row for row, answer in enumerate(answers) if answer.failed)
 
 

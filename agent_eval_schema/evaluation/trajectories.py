@@ -199,10 +199,8 @@ def _scores(
     found = score_pair(
         joined, reference, metrics=metrics, one_to_one=one_to_one, define_empty=define, match=options.match
     )
-    return {
-        name: found[metric] if isinstance(metric, str) else _uses(predicted, metric.tool_name, define)
-        for metric, name in zip(options.metrics, options.names, strict=True)
-    }
+    named = zip(options.names, options.metrics, strict=True)
+    return {name: found[m] if isinstance(m, str) else _uses(predicted, m.tool_name, define) for name, m in named}
 
 
 def _canonical(batch: pa.RecordBatch, plan: Plan) -> tuple[pa.RecordBatch, IssueLog, IssueLog, RowKeys | None]:

@@ -81,11 +81,9 @@ def _by_word() -> dict[str, MetricInfo]:
 
 
 def _common(word: str, infos: Iterable[MetricInfo]) -> MetricInfo:
-    known = zip(*((i.direction, i.scale, i.step, i.unit) for i in infos), strict=True)
+    known = map(set[Any], zip(*((i.direction, i.scale, i.step, i.unit) for i in infos), strict=True))
     others: tuple[Any, ...] = "unknown", None, 0.0, ""
-    return MetricInfo(
-        word, *(agreed.pop() if len(agreed := {*of}) == 1 else other for of, other in zip(known, others, strict=True))
-    )
+    return MetricInfo(word, *(of.pop() if len(of) == 1 else other for of, other in zip(known, others, strict=True)))
 
 
 _BY_WORD = _by_word()

@@ -255,12 +255,8 @@ def _moment(value: Any) -> int | None:
 def _found(questions: list[str], truths: list[list[str]], texts: Sequence[str]) -> list[list[int] | None]:
     if not texts:
         return [None] * len(questions)
-    in_questions = contained(questions, texts)
-    expected = [contained(parts, texts) for parts in truths]
-    return [
-        [*(2 * i for i in at), *sorted({2 * i + 1 for one in others for i in one})]
-        for at, others in zip(in_questions, expected, strict=True)
-    ]
+    found = zip(contained(questions, texts), [contained(parts, texts) for parts in truths], strict=True)
+    return [[*(2 * i for i in at), *sorted({2 * i + 1 for one in others for i in one})] for at, others in found]
 
 
 SYSTEM_PROMPT, EARLIER_MESSAGE = "the system prompt", "an earlier message of the prompt"

@@ -403,8 +403,5 @@ class Profile(Savable):  # numpydoc ignore=PR01
 
     def __repr__(self) -> str:
         summary = self.summary
-        steps = plural(len(summary.next_steps), "next step")
-        return (
-            f"<Profile: {summary.valid:,} of {summary.rows:,} rows valid, "
-            f"{summary.duplicates.distinct:,} distinct questions, {steps}>"
-        )
+        rows = f"{summary.valid:,} of {summary.rows:,} rows valid, {summary.duplicates.distinct:,} distinct questions"
+        return f"<Profile: {rows}, {plural(len(summary.next_steps), 'next step')}>"

@@ -394,11 +394,9 @@ def _amount(power: MetricPower, value: float | None) -> str:
 def _assumptions(summary: ProfileSummary) -> str:
     """What the numbers on power take for granted."""
     assumed, measured = summary.assumptions, any(p.measured for p in summary.power)
-    clusters = (
-        f" Rows of one {assumed.clusters} are clusters, with a correlation of {assumed.cluster_correlation:g}."
-        if assumed.clusters
-        else ""
-    )
+    clusters, one = "", assumed.clusters
+    if one:
+        clusters = f" Rows of one {one} are clusters, with a correlation of {assumed.cluster_correlation:g}."
     source = "Where past results say nothing else, a" if measured else "A"
     near = summary.duplicates.near
     alike = f" {plural(near, 'near duplicate')} of earlier questions do not count; near=1 counts them." if near else ""
@@ -569,9 +567,8 @@ def _about_balance(found: Balance) -> Iterator[str]:
     if found.shared_guidelines:
         yield f"Every row with guidelines has: {'; '.join(found.shared_guidelines)}"
     if found.first and found.last:
-        yield (
-            f"Logged on {found.first}." if found.first == found.last else f"Logged from {found.first} to {found.last}."
-        )
+        when = f"on {found.first}" if found.first == found.last else f"from {found.first} to {found.last}"
+        yield f"Logged {when}."
 
 
 def _about_cost(summary: ProfileSummary) -> Iterator[str]:

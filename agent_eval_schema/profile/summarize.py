@@ -87,10 +87,8 @@ def summarize(
     )
     support = list(map(facts.run.coverage_of, metrics))
     unlabeled = sum(count for mask, count in facts.run.builder.usable_masks.items() if not mask & GROUND_TRUTH)
-    steps, in_python = (
-        next_steps(summary, support, call, unlabeled)
-        for call in (facts.run.call, facts.run.call._replace(in_python=True))
-    )
+    calls = facts.run.call, facts.run.call._replace(in_python=True)
+    steps, in_python = (next_steps(summary, support, call, unlabeled) for call in calls)
     steps = tuple(replace(step, code=same.command) for step, same in zip(steps, in_python, strict=True))
     return replace(summary, next_steps=steps)
 

@@ -619,9 +619,8 @@ async def _call(
     answer that does not fit it as a failure, although the update has been made.
     """
     result: dict[str, Any] | str = ""
-    call: Any = types.CallToolRequest(
-        method="tools/call", params=types.CallToolRequestParams(name=TOOL, arguments=arguments)
-    )
+    parameters = types.CallToolRequestParams(name=TOOL, arguments=arguments)
+    call: Any = types.CallToolRequest(method="tools/call", params=parameters)
     information = types.Implementation(name="agent-eval-schema", version=__version__)
     async with (
         http.AsyncClient(transport=transport) as client,
@@ -684,8 +683,6 @@ _OF_MCP = ("accept", "content-type", "mcp-", "last-event-id")
 def _is_reply(text: str, request_id: Any) -> bool:
     """Whether this is a result or an error of that request; an error may lack the ID."""
     value = jsontext.parse(text)
-    if not isinstance(value, dict):
-        return False
-    return ("result" in value and value.get("id") == request_id) or (
-        "error" in value and value.get("id") in (request_id, None)
-    )
+    message = value if isinstance(value, dict) else {}
+    is_error = "error" in message and message.get("id") in (request_id, None)
+    return is_error or ("result" in message and message.get("id") == request_id)

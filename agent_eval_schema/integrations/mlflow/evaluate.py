@@ -265,9 +265,8 @@ def evaluate_eval_set(
     if predict_fn is not None and not callable(predict_fn):
         raise EvalSetError(f"predict_fn must be a function, got {describe(predict_fn)}")
     outputs: Outputs = "generated" if predict_fn is not None else "provided"
-    prepared = prepare(
-        open_source(data, "data", columns, format=format).read_as(advised=True, outputs=outputs), inputs=inputs
-    )
+    source = open_source(data, "data", columns, format=format).read_as(advised=True, outputs=outputs)
+    prepared = prepare(source, inputs=inputs)
     if "inputs" not in prepared.frame:
         simulator = "ConversationSimulator(test_cases=prepare_for_evaluate(data))"
         raise EvalSetError(
@@ -313,11 +312,10 @@ def evaluate_eval_set(
     )
     metrics = {name: float(value) for name, value in result.metrics.items()}
     agent, answers = (agent_name(predict_fn), answers_by_row(result)) if ran else (None, {})
-    found = result_of_evaluation(
-        MlflowEvaluation(
-            *(scores, reasons, metrics, run_id, report, result, supported.without_judge, failures, answers, agent)
-        )
+    evaluation = MlflowEvaluation(
+        scores, reasons, metrics, run_id, report, result, supported.without_judge, failures, answers, agent
     )
+    found = result_of_evaluation(evaluation)
     client = mlflow.MlflowClient()
     log_params(mlflow, run_id, {DATA_HASH: found.provenance[DATA_HASH], **({"agent": agent} if agent else {})})
     for name, count in found.scored.items():

@@ -156,12 +156,8 @@ def _cells(record: DatasetRecord) -> dict[str, Any]:
     empty object that MLflow stores where there are no outputs."""
     outputs, tags = record.get("outputs"), _own_tags(record.get("tags"))
     texts = {k: v if v is None or isinstance(v, str) else jsontext.encode_text(v) for k, v in tags.items()}
-    return {
-        "inputs": record["inputs"],
-        "outputs": None if isinstance(outputs, str) or outputs == {} else outputs,
-        "expectations": record.get("expectations") or None,
-        "tags": texts or None,
-    }
+    cells = {"inputs": record["inputs"], "outputs": None if isinstance(outputs, str) or outputs == {} else outputs}
+    return {**cells, "expectations": record.get("expectations") or None, "tags": texts or None}
 
 
 def _own_tags(tags: dict[str, Any] | None) -> dict[str, Any]:
