@@ -105,8 +105,8 @@ def _run(arguments: argparse.Namespace) -> int:
             return ExitCode.CLEAN
     settle_outputs(arguments)
     with noting_warnings(arguments), shown_on(partial(progress_screen, arguments)):
-        code: int = arguments.run(arguments)
-    return code
+        code: int | None = arguments.run(arguments)
+    return code or ExitCode.CLEAN
 
 
 def argument_parser(command: str | None = None) -> Parser:

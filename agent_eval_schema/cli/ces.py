@@ -74,17 +74,16 @@ def _add_service(command: Parser, endpoint: str = "https://ces.googleapis.com", 
     command.add_quiet()
 
 
-def _template(arguments: argparse.Namespace) -> int:
+def _template(arguments: argparse.Namespace) -> None:
     from agent_eval_schema.formats.ces.golden_writer import golden_template
     from agent_eval_schema.io.atomic import require_place, write_text
 
     if arguments.output is None:
         print_text(golden_template())
-        return ExitCode.CLEAN
-    require_place(arguments.output)
-    write_text(arguments.output, golden_template())
-    print_note(f"a golden CSV to start from written to {arguments.output}", arguments)
-    return ExitCode.CLEAN
+    else:
+        require_place(arguments.output)
+        write_text(arguments.output, golden_template())
+        print_note(f"a golden CSV to start from written to {arguments.output}", arguments)
 
 
 def _update(arguments: argparse.Namespace) -> int:
@@ -159,7 +158,7 @@ def _send_import(app: str, request: dict[str, Any], arguments: argparse.Namespac
     return ExitCode.FOUND if failed else ExitCode.CLEAN
 
 
-def _stored(arguments: argparse.Namespace) -> int:
+def _stored(arguments: argparse.Namespace) -> None:
     from agent_eval_schema.formats.ces.evaluation import write_evaluation, write_evaluations
     from agent_eval_schema.integrations.ces import client
     from agent_eval_schema.io.atomic import require_place
@@ -177,4 +176,3 @@ def _stored(arguments: argparse.Namespace) -> int:
         print_text(text, "json")
     else:
         print_note(f"{len(found)} written to {arguments.output}", arguments)
-    return ExitCode.CLEAN

@@ -4,7 +4,7 @@ import argparse
 from typing import Any
 
 from agent_eval_schema.cli.options import OUTPUT, ROW_FILES, ROWS_OUT, AddColumns, Commands, add_command, whole
-from agent_eval_schema.cli.output import ExitCode, in_color, print_note, print_text
+from agent_eval_schema.cli.output import in_color, print_note, print_text
 from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.inference_tables.options import COMMAND_LINE, flag
 
@@ -44,7 +44,7 @@ _TYPES: dict[str, dict[str, Any]] = {"columns": {"action": AddColumns}, "seed": 
 """How the values of options are read that are not strings."""
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> None:
     """Build the rows, and print the funnel of the logged calls."""
     from agent_eval_schema.inference_tables.build_file import build_file, build_on_spark
     from agent_eval_schema.inference_tables.build_summary import funnel_view
@@ -69,4 +69,3 @@ def run(arguments: argparse.Namespace) -> int:
     print_note(f"{summary.rows + summary.existing.get('rows', 0):,} rows written to {out}", arguments)
     if arguments.excluded:
         print_note(f"{sum(summary.excluded.values()):,} excluded rows written to {arguments.excluded}", arguments)
-    return ExitCode.CLEAN

@@ -4,7 +4,7 @@ import argparse
 import sys
 
 from agent_eval_schema.cli.options import Commands, add_command
-from agent_eval_schema.cli.output import ExitCode, in_color, print_text, width_of
+from agent_eval_schema.cli.output import in_color, print_text, width_of
 
 
 def add_formats(commands: Commands) -> None:
@@ -39,7 +39,7 @@ def add_rules(commands: Commands) -> None:
     command.add_output("list")
 
 
-def _formats(arguments: argparse.Namespace) -> int:
+def _formats(arguments: argparse.Namespace) -> None:
     from agent_eval_schema.formats.overview import overview, overview_of
     from agent_eval_schema.render.rule import format_text, formats_json, formats_text
 
@@ -50,30 +50,27 @@ def _formats(arguments: argparse.Namespace) -> int:
         print_text(formats_text(found, color=in_color(), width=width_of(sys.stdout)))
     else:
         print_text(format_text(found[0], color=in_color(), width=width_of(sys.stdout)))
-    return ExitCode.CLEAN
 
 
-def _schema(arguments: argparse.Namespace) -> int:
+def _schema(arguments: argparse.Namespace) -> None:
     from agent_eval_schema.formats.json_schema import json_schema
     from agent_eval_schema.render.document import json_text
     from agent_eval_schema.validation.settings import schema
 
     found = schema() if arguments.name == "settings" else json_schema(arguments.name)
     print_text(json_text(found), "json")
-    return ExitCode.CLEAN
 
 
-def _explain(arguments: argparse.Namespace) -> int:
+def _explain(arguments: argparse.Namespace) -> None:
     from agent_eval_schema.fix.effects import FIXABLE
     from agent_eval_schema.render.rule import rule_text
     from agent_eval_schema.validation.chosen_rules import find_rule
 
     rule = find_rule(arguments.code)
     print_text(rule_text(rule, FIXABLE.get(rule.code, ()), color=in_color(), width=width_of(sys.stdout)))
-    return ExitCode.CLEAN
 
 
-def _rules(arguments: argparse.Namespace) -> int:
+def _rules(arguments: argparse.Namespace) -> None:
     from agent_eval_schema.fix.effects import FIXABLE
     from agent_eval_schema.render.rule import rules_json, rules_text
     from agent_eval_schema.rules import all_rules
@@ -82,4 +79,3 @@ def _rules(arguments: argparse.Namespace) -> int:
     as_json = arguments.output == "json"
     text = rules_json(rules, FIXABLE) if as_json else rules_text(rules, color=in_color(), width=width_of(sys.stdout))
     print_text(text, arguments.output)
-    return ExitCode.CLEAN

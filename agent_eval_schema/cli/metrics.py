@@ -3,7 +3,7 @@
 import argparse
 
 from agent_eval_schema.cli.options import ROW_FILES, Commands, add_command, open_input
-from agent_eval_schema.cli.output import ExitCode, in_color, print_note, print_text
+from agent_eval_schema.cli.output import in_color, print_note, print_text
 
 
 def add(commands: Commands) -> None:
@@ -22,7 +22,7 @@ def add(commands: Commands) -> None:
     command.add_settings("format", "outputs", "columns", "select", "ignore", "output")
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> None:
     from agent_eval_schema.metrics.support import metrics_of
     from agent_eval_schema.render.document import json_text
     from agent_eval_schema.render.phrases import NextCommand
@@ -46,4 +46,3 @@ def run(arguments: argparse.Namespace) -> int:
         print_text(as_text(view, color=in_color()))
     if measured is not report:
         print_note(f"counted are the turns of the valid evaluations: {measured.row_count:,}", arguments)
-    return ExitCode.CLEAN

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from agent_eval_schema.io.source import Source
 
 Commands: TypeAlias = "argparse._SubParsersAction[Parser]"
-Run: TypeAlias = Callable[[argparse.Namespace], int]
+Run: TypeAlias = Callable[[argparse.Namespace], "int | None"]
+"""A command: it returns its exit code, or None if it ended clean."""
 
 
 class Parser(argparse.ArgumentParser):

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from agent_eval_schema.cli.options import INPUT, OUTPUT, ROW_FILES, ROWS_OUT, Commands, add_command, open_input, whole
-from agent_eval_schema.cli.output import ExitCode, print_note, print_text, progress_screen
+from agent_eval_schema.cli.output import print_note, print_text, progress_screen
 from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.formats.names import FORMAT_NAMES
 from agent_eval_schema.runtime.progress import shown_on
@@ -62,7 +62,7 @@ def add(commands: Commands) -> None:
     command.add_settings("format", "outputs", "columns")
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> None:
     from agent_eval_schema.review.review import merge, merged, open_session
     from agent_eval_schema.rules.columns import UNREAD_TRUTH
 
@@ -87,7 +87,7 @@ def run(arguments: argparse.Namespace) -> int:
             print_note(f"reviewed rows written to {arguments.out}", arguments)
         if arguments.to is not None:
             _to_mlflow(session, arguments)
-        return ExitCode.CLEAN
+        return
     if arguments.redact:  # a message quotes a part of a cell, in which half of an address may be
         source = source.read_as(show_values=False)
     options: dict[str, Any] = {"overlap": arguments.overlap, "guide": arguments.guide, "rows": arguments.rows}
@@ -107,11 +107,10 @@ def run(arguments: argparse.Namespace) -> int:
 
         write_text(arguments.bundle, bundle_page(session, arguments.queue, arguments.redact))
         print_note(f"the review as a page written to {arguments.bundle}", arguments)
-        return ExitCode.CLEAN
-    if arguments.to is not None:
+    elif arguments.to is not None:
         _to_mlflow(session, arguments)
-        return ExitCode.CLEAN
-    return _serve(session, arguments)
+    else:
+        _serve(session, arguments)
 
 
 def _rows(text: str) -> list[int]:
@@ -148,7 +147,7 @@ def _to_mlflow(session: Session, arguments: argparse.Namespace) -> None:
     print_text("".join(f"{plural(count, 'row')} {what}\n" for what, count in others.items() if count))
 
 
-def _serve(session: Session, arguments: argparse.Namespace) -> int:
+def _serve(session: Session, arguments: argparse.Namespace) -> None:
     """Serve the page until the user ends it."""
     from agent_eval_schema.review.server import ReviewServer
 
@@ -162,7 +161,6 @@ def _serve(session: Session, arguments: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         server.stop()
         print_note(f"{len(session.journal.events):,} changes are in {session.journal.path}", arguments)
-    return ExitCode.CLEAN
 
 
 def _named(patterns: list[str]) -> list[str]:

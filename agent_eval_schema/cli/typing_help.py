@@ -4,7 +4,7 @@ import argparse
 import sys
 
 from agent_eval_schema.cli.options import Commands, add_command
-from agent_eval_schema.cli.output import ExitCode, print_text
+from agent_eval_schema.cli.output import print_text
 from agent_eval_schema.errors import EvalSetError
 
 SHELLS = ("bash", "zsh", "fish")
@@ -28,7 +28,7 @@ def add_server(commands: Commands) -> None:
     command.add_argument("--stdio", action="store_true", help="as always; for editors that name it")
 
 
-def _complete(arguments: argparse.Namespace) -> int:
+def _complete(arguments: argparse.Namespace) -> None:
     """Print the script, in which formats, metrics and rules are the choices of the arguments that take them."""
     from agent_eval_schema.errors import import_extra
     from agent_eval_schema.formats.inference_tables import TABLE_FAMILIES
@@ -59,7 +59,6 @@ def _complete(arguments: argparse.Namespace) -> int:
         shtab.FILE,
     )
     print_text(shtab.complete(parser, arguments.shell) + "\n", "script")
-    return ExitCode.CLEAN
 
 
 def _add_choices(parser: argparse.ArgumentParser, names: dict[str, list[str]], files: object) -> None:
@@ -74,10 +73,9 @@ def _add_choices(parser: argparse.ArgumentParser, names: dict[str, list[str]], f
             action.choices = names[action.metavar]
 
 
-def _serve(_: argparse.Namespace) -> int:
+def _serve(_: argparse.Namespace) -> None:
     if sys.stdin.isatty():
         raise EvalSetError("server: expected an editor on stdin, got a terminal: name the command in its settings")
     from agent_eval_schema.lsp.server import serve
 
     serve()
-    return ExitCode.CLEAN
