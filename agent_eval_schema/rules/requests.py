@@ -11,8 +11,9 @@ from agent_eval_schema.rules.pages import (
     Page,
 )
 
-_HI = {"role": "user", "content": "Hi"}
+_HI, _HELLO = {"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}
 _ASKED = {"role": "user", "content": "How long is parental leave?"}
+_RESULT = {"role": "tool", "content": "4"}
 _OK = ({"request": "Hi", "response": "Hello"},)
 _CHAT = ({"request": {"messages": [_HI]}, "response": "Hello"},)
 
@@ -96,11 +97,12 @@ TOOL_MESSAGE_ID = _chat_page.warning(
     "A tool message has no tool_call_id.",
     why="OpenAI's API rejects such a chat when the agent replays it.",
     hint="Set `tool_call_id` to the ID of the tool call that this message answers.",
-    bad=({"request": {"messages": [{"role": "tool", "content": "4"}, _HI]}, "response": "Hello"},),
-    good=(
-        {"request": {"messages": [{"role": "tool", "content": "4", "tool_call_id": "c1"}, _HI]}, "response": "Hello"},
-    ),
+    bad=({"request": {"messages": [_RESULT, _HI]}, "response": "Hello"},),
+    good=({"request": {"messages": [{**_RESULT, "tool_call_id": "c1"}, _HI]}, "response": "Hello"},),
 )
+
+_HUMAN, _TOOL = {"type": "human", "content": "Hi"}, {"type": "tool", "content": "4"}
+_CALL = {"type": "ai", "content": "", "tool_calls": [{"name": "f", "args": {}}]}
 
 MESSAGE_REJECTED = Page(RAGAS_DATASET).error(
     "AE241 message-rejected",
@@ -111,19 +113,10 @@ MESSAGE_REJECTED = Page(RAGAS_DATASET).error(
     ),
     hint="Correct the message or remove it.",
     bad=(
-        {"user_input": [{"type": "human", "content": "Hi"}, {"type": "tool", "content": "4"}], "reference": "4"},
-        {"user_input": [{"type": "system", "content": "Be brief."}, {"type": "human", "content": "Hi"}]},
+        {"user_input": [_HUMAN, _TOOL], "reference": "4"},
+        {"user_input": [{"type": "system", "content": "Be brief."}, _HUMAN]},
     ),
-    good=(
-        {
-            "user_input": [
-                {"type": "human", "content": "Hi"},
-                {"type": "ai", "content": "", "tool_calls": [{"name": "f", "args": {}}]},
-                {"type": "tool", "content": "4"},
-            ],
-            "reference": "4",
-        },
-    ),
+    good=({"user_input": [_HUMAN, _CALL, _TOOL], "reference": "4"},),
 )
 
 ENDS_WITH_ASSISTANT = _schema_chat_page.warning(
@@ -131,7 +124,7 @@ ENDS_WITH_ASSISTANT = _schema_chat_page.warning(
     "The chat ends with a message of the assistant.",
     why="Judges read the last message as the question: here it is an answer.",
     hint="End the chat with the user's message, and move the assistant's last message to `response`.",
-    bad=({"request": {"messages": [_HI, {"role": "assistant", "content": "Hello"}]}, "response": "Hello"},),
+    bad=({"request": {"messages": [_HI, _HELLO]}, "response": "Hello"},),
 )
 
 JSON_TEXT_REQUEST = _schema_chat_page.info(
@@ -203,13 +196,10 @@ CONSECUTIVE_USER_MESSAGES = _chat_page.warning(
     ),
     hint="Check the order of the turns, and add the missing assistant message.",
     bad=(
-        {"request": {"messages": [_HI, {"role": "assistant", "content": "Hello"}, _HI, _ASKED]}, "response": "16."},
-        {
-            "request": {"query": "Paid?", "history": [_ASKED, {"role": "assistant", "content": "16."}, _HI]},
-            "response": "Yes.",
-        },
+        {"request": {"messages": [_HI, _HELLO, _HI, _ASKED]}, "response": "16."},
+        {"request": {"query": "Paid?", "history": [_ASKED, {**_HELLO, "content": "16."}, _HI]}, "response": "Yes."},
     ),
-    good=({"request": {"messages": [_HI, {"role": "assistant", "content": "Hello"}, _ASKED]}, "response": "16."},),
+    good=({"request": {"messages": [_HI, _HELLO, _ASKED]}, "response": "16."},),
 )
 
 STARTS_WITH_ASSISTANT = _chat_page.info(
@@ -217,7 +207,7 @@ STARTS_WITH_ASSISTANT = _chat_page.info(
     "The first turn of the chat is the assistant's.",
     why="A chat with reversed turns or without its first question starts so, too; some model providers reject it.",
     hint="No action needed if the agent greets the user; otherwise check the order of the turns.",
-    bad=({"request": {"messages": [{"role": "assistant", "content": "Hello"}, _HI]}, "response": "Hello"},),
+    bad=({"request": {"messages": [_HELLO, _HI]}, "response": "Hello"},),
     good=({"request": {"messages": [{"role": "system", "content": "Be kind"}, _HI]}, "response": "Hello"},),
 )
 
@@ -227,7 +217,7 @@ RESPONSE_TYPE = _schema_page.error(
     why="Judges and text metrics do not find the answer in any other value.",
     hint="Set the answer as a string, or a chat object (`choices`, `messages` or `output`).",
     bad=({"request": "Hi", "response": 42}, {"request": "Hi", "response": {"foo": "Hello"}}),
-    good=({"request": "Hi", "response": {"choices": [{"message": {"role": "assistant", "content": "Hello"}}]}},),
+    good=({"request": "Hi", "response": {"choices": [{"message": _HELLO}]}},),
 )
 
 BLANK_RESPONSE = _schema_page.warning(
@@ -243,7 +233,7 @@ CHAT_OBJECT_RESPONSE = _schema_page.info(
     "The response is a chat object.",
     why="The text of its last assistant message is used as the response.",
     hint="No action needed: the text of the last assistant message is used.",
-    bad=({"request": "Hi", "response": {"choices": [{"message": {"role": "assistant", "content": "Hello"}}]}},),
+    bad=({"request": "Hi", "response": {"choices": [{"message": _HELLO}]}},),
 )
 
 MISSING_OUTPUT = _schema_page.error(

@@ -20,6 +20,7 @@ def _child(status: str) -> dict[str, Any]:
 
 
 _SPAN = _root("Hi", "Hello")
+_RETRIEVER = {"mlflow.spanType": '"RETRIEVER"'}
 _ANSWER = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Hello"}]}
 
 _trace_page = Page(MLFLOW_TRACES, good=({"request": "Hi", "response": "Hello"},))
@@ -115,13 +116,8 @@ NO_DOCUMENTS = _trace_page.warning(
     "The last retriever of a trace has no outputs.",
     why="No documents can be derived, so no metric of retrieval has a score.",
     hint="Return the documents from the traced function, or fill the `retrieved_context` column.",
-    bad=(_trace(_SPAN, {**_child("OK"), "attributes": {"mlflow.spanType": '"RETRIEVER"'}}),),
-    good=(
-        _trace(
-            _SPAN,
-            {**_child("OK"), "attributes": {"mlflow.spanType": '"RETRIEVER"', "mlflow.spanOutputs": "[]"}},
-        ),
-    ),
+    bad=(_trace(_SPAN, {**_child("OK"), "attributes": _RETRIEVER}),),
+    good=(_trace(_SPAN, {**_child("OK"), "attributes": {**_RETRIEVER, "mlflow.spanOutputs": "[]"}}),),
 )
 
 TRUNCATED_TRACE = _trace_page.warning(
