@@ -86,8 +86,7 @@ def _since(arguments: argparse.Namespace) -> int:
             continue
         copy = commit.fetch(number, old)
         with naming(os.path.dirname(copy), "."), naming(copy, name):  # advice names no copy of ours
-            source = replace(open_source(copy, "old"), name=name)
-            found = diff_eval_sets(source, new, **_reading(arguments))
+            found = diff_eval_sets(replace(open_source(copy, "old"), name=name), new, **_reading(arguments))
         _print(_text_of(found, arguments), arguments)
         is_different, has_losses = is_different or not found.same, has_losses or found.losses
     if not commit.changes:

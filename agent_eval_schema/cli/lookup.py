@@ -57,8 +57,7 @@ def _schema(arguments: argparse.Namespace) -> None:
     from agent_eval_schema.render.document import json_text
     from agent_eval_schema.validation.settings import schema
 
-    found = schema() if arguments.name == "settings" else json_schema(arguments.name)
-    print_text(json_text(found), "json")
+    print_text(json_text(schema() if arguments.name == "settings" else json_schema(arguments.name)), "json")
 
 
 def _explain(arguments: argparse.Namespace) -> None:

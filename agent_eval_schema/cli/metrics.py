@@ -42,7 +42,6 @@ def run(arguments: argparse.Namespace) -> None:
         if report.invalid_count:
             why = f"{report.invalid_count:,} of {report.row_count:,} rows are invalid and support no metric"
             following = [NextCommand(run_of(report).call.command("validate"), f"{why}; to see their issues")]
-        view = metrics_view(summary_of(measured), arguments.system, following)
-        print_text(as_text(view, color=in_color()))
+        print_text(as_text(metrics_view(summary_of(measured), arguments.system, following), color=in_color()))
     if measured is not report:
         print_note(f"counted are the turns of the valid evaluations: {measured.row_count:,}", arguments)

@@ -79,8 +79,7 @@ def run(arguments: argparse.Namespace) -> int:
     options = {name: getattr(arguments, name) for name in (*Options.__struct_fields__, "against", "documents")}
     source = open_input(arguments.file, arguments)
     found = profile_eval_set(source, past=arguments.past or None, **options)
-    text = found.to_json() if arguments.output == "json" else found.to_text(color=in_color())
-    print_text(text, arguments.output)
+    print_text(found.to_json() if arguments.output == "json" else found.to_text(color=in_color()), arguments.output)
     save_page(found, "profile", arguments)
     if arguments.write_distinct:
         rows = found.write(arguments.write_distinct)

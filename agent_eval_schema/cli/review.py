@@ -31,8 +31,7 @@ def add(commands: Commands) -> None:
     command.add_argument("file", metavar="FILE", help=ROW_FILES)
     command.reads_and_writes(["file", "merge", "guide"], ["out"])
     command.add_reading([name for name in FORMAT_NAMES if not name.startswith("ces-")])  # see `Reviewed`
-    reviewer = "name in the journal and of its file (default: the user)"
-    command.option("review", "--reviewer", reviewer, metavar="NAME")
+    command.option("review", "--reviewer", "name in the journal and of its file (default: the user)", metavar="NAME")
     queue = (
         "queue that opens: truth, errors, fixes, conflicts, duplicates, audit, flagged, changed, overlap, "
         "together, rows or all (default: the first with rows)"
@@ -43,8 +42,7 @@ def add(commands: Commands) -> None:
     overlap = "rows that every reviewer gets, to measure agreement"
     command.option("review", "--overlap", overlap, metavar="N", type=whole, default=0)
     command.option("review", "--guide", "Markdown file with instructions, shown beside the form", metavar="PATH")
-    port = "port of the page (default: a free one)"
-    command.option("review", "--port", port, metavar="N", type=whole, default=0)
+    command.option("review", "--port", "port of the page (default: a free one)", metavar="N", type=whole, default=0)
     command.option("review", "--no-browser", "print the address without opening a browser", action="store_true")
     journals = "journals of several reviewers: --out takes what they agree on or decided together"
     command.option(INPUT, "--merge", journals, metavar="JOURNAL", nargs="+", default=[])
@@ -57,8 +55,7 @@ def add(commands: Commands) -> None:
         "the traces of the rows"
     )
     command.option(OUTPUT, "--to", to, metavar="PLACE", type=_place)
-    store = "tracking store of --to (default: MLFLOW_TRACKING_URI)"
-    command.option(OUTPUT, "--tracking-uri", store, metavar="URI")
+    command.option(OUTPUT, "--tracking-uri", "tracking store of --to (default: MLFLOW_TRACKING_URI)", metavar="URI")
     command.add_settings("format", "outputs", "columns")
 
 

@@ -47,8 +47,7 @@ def add(commands: Commands) -> None:
     command.option("metrics", "--metrics", names, metavar="METRICS", **REPEATABLE)
     command.option("metrics", "--tool-name", "add trajectory_single_tool_use of this tool", metavar="TOOL")
     repeated = "how precision and recall count repeated calls (default: membership)"
-    choices = ["membership", "one_to_one"]
-    command.option("metrics", "--duplicates", repeated, choices=choices, default="membership")
+    command.option("metrics", "--duplicates", repeated, choices=["membership", "one_to_one"], default="membership")
     empty = "score of an empty trajectory: that of the definition (default), or none, as the Vertex AI service"
     command.option("metrics", "--empty", empty, choices=["define", "nan"], default="define")
     match = (

@@ -160,8 +160,7 @@ def fixes_in(batch: pa.RecordBatch, start: int, plan: Plan, codes: frozenset[str
     for row in rows:
         for column in (c for c in FIXES_OF if c in row.what):
             what = "; ".join(dict.fromkeys(row.what[column]))
-            request_id = ids[row.at].as_py()
-            yield CellFix(start + row.at, request_id, column, what, row.original[column], row.cells[column])
+            yield CellFix(start + row.at, ids[row.at].as_py(), column, what, row.original[column], row.cells[column])
 
 
 def _rows_to_fix(batch: pa.RecordBatch, checked: pa.RecordBatch, plan: Plan, codes: frozenset[str]) -> list[_Row]:

@@ -67,8 +67,7 @@ class Metrics(NamedTuple):
 def metrics_at(found: Found, row: int, marks: Iterable[Mark] = ()) -> Metrics:
     """The metrics of a row; `marks` are those of rules that compare rows."""
     state, plan = found.states[row], found.plan
-    form = find_format(plan.format)
-    metrics = metrics_of(form.system)
+    metrics = metrics_of(find_format(plan.format).system)
     mask, broken = state.mask, {m.path or "" for m in marks if m.severity is Severity.ERROR}
     broken |= {note["path"] or "" for note in state.notes if RULES[note["code"]].severity is Severity.ERROR}
     is_usable = state.usable and not broken
@@ -149,8 +148,7 @@ def key_text(found: Found, way: list[Node], path: str) -> str:
     is_column = len(way) == 2 or path in found.plan.origins.values()
     meaning = descriptions[0] if descriptions else COLUMN_DESCRIPTIONS.get(column, "") if is_column else ""
     needing = {f for f, names in COLUMNS_OF_FIELD.items() if column in names} if is_column else set()
-    system = find_format(found.plan.format).system
-    metrics = [m for m in metrics_of(system) if needing.intersection(m.fields)]
+    metrics = [m for m in metrics_of(find_format(found.plan.format).system) if needing.intersection(m.fields)]
     if not meaning and not metrics:
         return ""
     text = f"`{visible(path)}`" + (f": {meaning}" if meaning else "")

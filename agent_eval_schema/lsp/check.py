@@ -181,8 +181,7 @@ def _checked_lines(path: str, found: Found, lines: Sequence[str]) -> list[State]
         return cell_batches((text, f"line {_LINE}", "") for text in texts)
 
     raw = Source("jsonl", lambda: iter(batches()), lambda _: None, name=path, columns=found.columns)
-    settings = settings_of(path).settings
-    source = open_source(raw, "FILE", settings.columns or None, advice={})
+    source = open_source(raw, "FILE", settings_of(path).settings.columns or None, advice={})
     source = find_format(found.plan.format).prepare(source).quoting(found.plan.values)
     return [state for batch in source.batches() for state in _states(check_batch(batch, found.plan))]
 

@@ -250,8 +250,7 @@ class Session:
         if file is None or file.found is None or file.version != data["version"]:
             return action  # of a text that the editor no longer has
         try:
-            codes = frozenset(data["codes"])
-            changes = await asyncio.to_thread(fixes_of, file.path, file.text, file.found, codes)
+            changes = await asyncio.to_thread(fixes_of, file.path, file.text, file.found, frozenset(data["codes"]))
         except EvalSetError as error:
             self.server.window_show_message(types.ShowMessageParams(types.MessageType.Warning, visible(str(error))))
             return action
@@ -259,8 +258,7 @@ class Session:
         return action
 
     def _ignoring(self, file: File, code: str) -> list[Any]:
-        root = self.server.workspace.root_path or os.path.dirname(file.path)
-        found = ignoring(file.path, code, root)
+        found = ignoring(file.path, code, self.server.workspace.root_path or os.path.dirname(file.path))
         if found is None:
             return []
         path, change = found
@@ -323,8 +321,7 @@ class Session:
         kind = kind_of(file.path) or "yaml"
         if kind == "json" and file.found is not None and file.found.lines is not None:
             kind = "jsonl"
-        place = _place(params.position)
-        found = await asyncio.to_thread(answers.proposals, file.found, file.text, place, kind)
+        found = await asyncio.to_thread(answers.proposals, file.found, file.text, _place(params.position), kind)
         return [self._proposed(file.text, proposal, kind) for proposal in found]
 
     def _proposed(self, text: Text, proposal: answers.Proposal, file_kind: str) -> Any:

@@ -85,8 +85,7 @@ class Text:
         head = self.whole_of(first, last, 0, self.offset(start))
         lines = split(head + new + self.whole_of(first, last, self.offset(end), None))
         lines = lines[:-1] if last < len(self.lines) else lines
-        found = Text([*self.lines[:first], *lines, *self.lines[last:]], self.units)
-        return found, first, len(self.lines) - last
+        return Text([*self.lines[:first], *lines, *self.lines[last:]], self.units), first, len(self.lines) - last
 
     def whole_of(self, first: int, last: int, start: int, end: int | None) -> str:
         """The part of some lines from one offset to another."""

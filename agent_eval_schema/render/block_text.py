@@ -244,8 +244,7 @@ def _print_excerpt(console: Console, excerpt: tuple[str, str, str], indent: int)
     if cell_len(before) > room // 3:
         before = _clipped(before[::-1], room // 3)[::-1]
     after = _clipped(after, room - cell_len(before) - cell_len(marked))
-    line = Text.assemble(" " * indent, (before, "dim"), (marked, "bold"), (after, "dim"))
-    console.print(line, soft_wrap=True)
+    console.print(Text.assemble(" " * indent, (before, "dim"), (marked, "bold"), (after, "dim")), soft_wrap=True)
     marks = " " * (indent + cell_len(before)) + "^" * cell_len(marked)
     console.print(Text(marks, style="bold red"), soft_wrap=True)
 

@@ -50,8 +50,7 @@ def page(title: str, body: Markup, *styles: str, script: bool = False) -> str:
 
 
 def inline(body: Markup, *styles: str) -> str:
-    style = _style("style.css", *styles, "inline.css")
-    return str(drawn("inline.html", style=style, body=styled(body)))
+    return str(drawn("inline.html", style=_style("style.css", *styles, "inline.css"), body=styled(body)))
 
 
 def drawn(template: str, **values: Any) -> Markup:
@@ -126,8 +125,7 @@ def review_page(data: Any = None) -> tuple[str, str]:
 
 def json_block(value: Any) -> Markup:
     """A value as JSON inside of a script element: nothing in it can end the element or begin another."""
-    text = _UNSAFE_IN_SCRIPT.sub(lambda m: f"\\u{ord(m[0]):04x}", msgspec.json.encode(value).decode())
-    return Markup(text)
+    return Markup(_UNSAFE_IN_SCRIPT.sub(lambda m: f"\\u{ord(m[0]):04x}", msgspec.json.encode(value).decode()))
 
 
 _UNSAFE_IN_SCRIPT = re.compile(

@@ -385,8 +385,7 @@ class CheckedRun:
         """The parts of the cells that these issues are about; none where values are hidden, or if the data is gone."""
         if not self.plan.values:
             return {}
-        read = find_format(self.plan.format).read
-        return or_if_missing(lambda: excerpts(issues, self.source.batches(), read), {})
+        return or_if_missing(lambda: excerpts(issues, self.source.batches(), find_format(self.plan.format).read), {})
 
     def _checking(self, plan: Plan, check: Check = check_batch) -> Callable[[pa.RecordBatch], pa.RecordBatch]:
         """What checks the batches of the source in order."""

@@ -433,8 +433,7 @@ class Report(Savable):  # numpydoc ignore=PR01
         """
         from agent_eval_schema.render.report.report_blocks import report_text
 
-        shown = self._shown(metrics=metrics)
-        return report_text(self._summary, shown, color=color, width=width, system=system or "")
+        return report_text(self._summary, self._shown(metrics=metrics), color=color, width=width, system=system or "")
 
     def _shown(self, *, metrics: bool = True, out: str | None = None) -> Shown:
         """What a text shows beside the summary."""

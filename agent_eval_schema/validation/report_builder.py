@@ -318,8 +318,7 @@ class ReportBuilder:
         firsts, first_truths = self._truths.add(np.asarray(requests.take(both)), both + start, own)
         for at in np.flatnonzero((firsts >= 0) & (first_truths != own)).tolist():
             row = int(both[at]) + start
-            found = comparison(dataset.CONFLICTING_TRUTH, int(firsts[at]))
-            self._log(found, row, ids[int(both[at])].as_py())
+            self._log(comparison(dataset.CONFLICTING_TRUTH, int(firsts[at])), row, ids[int(both[at])].as_py())
             self.conflicts.append((int(firsts[at]), row))
 
     # known only at the end
@@ -374,8 +373,7 @@ class ReportBuilder:
         if self._format.system == "adk" and not plan.complete:
             self._inspect_criteria()
         field = self._format.one_kind[0]
-        is_judged = demands_one_kind(self._format, plan.outputs)
-        if is_judged and (message := mixed_kinds(self._format, self.usable_masks)):
+        if demands_one_kind(self._format, plan.outputs) and (message := mixed_kinds(self._format, self.usable_masks)):
             has = (self.masks & np.uint64(BIT[field])) != 0
             fewer = has if has[self.usable].mean() < 0.5 else ~has
             self._log(
@@ -421,8 +419,7 @@ class ReportBuilder:
         message = f"expected an evaluation dataset, got {family.summary}: {reason}"
         call = Call(self.source.name, self.source.options)
         command = call.command("from-inference-table", "rows.jsonl") or call.function("eval_set_from_inference_table")
-        hint = f"Build an evaluation dataset from it: `{command}`."
-        self._log(Finding(columns.PAYLOAD_TABLE, message, hint=hint))
+        self._log(Finding(columns.PAYLOAD_TABLE, message, hint=f"Build an evaluation dataset from it: `{command}`."))
         return family.names
 
     def _inspect_criteria(self) -> None:

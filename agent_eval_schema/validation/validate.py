@@ -40,8 +40,7 @@ def check_source(
     again."""
     source = source.quoting(source.reading.show_values)
     with progress(source.read_share) as so_far:
-        plan = make_plan(source, complete=complete, labeled=labeled)
-        run = CheckedRun(source, plan, jobs=jobs, parts=parts)
+        run = CheckedRun(source, make_plan(source, complete=complete, labeled=labeled), jobs=jobs, parts=parts)
         for checked in run.batches():
             so_far.add(checked.num_rows)
     return Report(run, preview)

@@ -197,8 +197,7 @@ def _supported(report: ReportSummary, system: str, form: Form = "text") -> Table
     for of, advice in ((line, advice) for (_, advice), lines in by_advice.items() for line in lines):
         label = f"{of.supported} of {of.total} rows"
         shares = report.support_shares.get(of.metric, []) if form == "page" else []
-        meter = Meter(percent(of.supported, of.total), label)
-        picture = _strip(shares, f"{of.metric}: {label}") if shares else meter
+        picture = _strip(shares, f"{of.metric}: {label}") if shares else Meter(percent(of.supported, of.total), label)
         name = Cell(Part(of.metric, "name"), data={"metric": numbers[of.metric], "rows": f"{of.supported:,}"})
         more = Cell(Part(advice, "message"), "muted" * (form != "text"))
         rows.append([name, Cell(picture=picture), f"{of.supported:,} of {of.total:,}", more])
@@ -260,8 +259,7 @@ def _issues(report: ReportSummary, shown: Shown, form: Form) -> Iterator[Block]:
     codes = [code for severity in Severity for code in report.codes_of(severity) if not needs_no_action(report, code)]
     groups = [_group(report, shown, code, report.examples.get(code, [])[:most], form) for code in codes]
     filters = [(str(severity), TITLES[severity]) for severity in Severity if report.codes_of(severity)]
-    none = Line(no_action_line(report), "info")
-    yield Section("issues", "Issues", [Issues(groups, filters, ISSUES_INLINE), none])
+    yield Section("issues", "Issues", [Issues(groups, filters, ISSUES_INLINE), Line(no_action_line(report), "info")])
 
 
 def _group(report: ReportSummary, shown: Shown, code: str, examples: Sequence[Issue], form: Form) -> Group:
@@ -410,8 +408,7 @@ def _distributions(report: ReportSummary, shown: Shown) -> Iterator[Block]:
 def _rows(report: ReportSummary, shown: Shown) -> Section:
     some = f"{len(shown.rows):,} of {report.row_count:,} rows are in this page, invalid ones first."
     about = some if len(shown.rows) < report.row_count else ""
-    edits = "Fix, before and after"
-    rows = OpenRows([], shown.rows, report.row_count, about, opens=False, edits=edits, still=False)
+    rows = OpenRows([], shown.rows, report.row_count, about, opens=False, edits="Fix, before and after", still=False)
     return Section("rows", "Rows", [rows])
 
 
