@@ -140,11 +140,11 @@ def csv_link(rows: Iterable[Sequence[object]]) -> tuple[str, int]:
     for row in rows:
         line = io.StringIO()
         csv.writer(line, lineterminator="\n").writerow(map(_csv_cell, row))
-        parts.append(quote(line.getvalue(), safe=""))
-        room -= len(parts[-1])
+        text = quote(line.getvalue(), safe="")
+        room -= len(text)
         if room < 0:
-            parts.pop()
             break
+        parts.append(text)
     return "data:text/csv;charset=utf-8," + "".join(parts), len(parts)
 
 

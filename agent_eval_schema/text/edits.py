@@ -10,6 +10,7 @@ a little context.
 import re
 from collections.abc import Iterator
 from difflib import SequenceMatcher
+from itertools import zip_longest
 from typing import Any, Literal
 
 import msgspec
@@ -94,8 +95,7 @@ def _differences(old: Any, new: Any, path: str) -> Iterator[Difference]:
         for kind, a, a_end, b, b_end in blocks:
             if kind == "equal":
                 continue
-            for i in range(max(a_end - a, b_end - b)):
-                left, right = (old[a + i] if a + i < a_end else _NOTHING), (new[b + i] if b + i < b_end else _NOTHING)
+            for i, (left, right) in enumerate(zip_longest(old[a:a_end], new[b:b_end], fillvalue=_NOTHING)):
                 yield from _differences(left, right, f"{path}[{b + i if right is not _NOTHING else a + i}]")
     elif _canonical(old) != _canonical(new):
         yield path, old, new

@@ -337,10 +337,9 @@ CODES = 12
 def _together(report: ReportSummary) -> Iterator[Block]:
     """A line and a column per code; nothing if no two rows have issues of the same two codes."""
     rows = Counter[str]()
-    for (one, other), count in report.together.items():
+    for both, count in report.together.items():
         if count > 1:  # in one row, it is chance
-            rows[one] += count
-            rows[other] += count
+            rows.update(dict.fromkeys(both, count))
     if not rows:
         return
     codes = sorted(code for code, _ in rows.most_common(CODES))
