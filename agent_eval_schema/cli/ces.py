@@ -19,18 +19,13 @@ def add(commands: Commands) -> None:
     command.reads_and_writes([], places=["output"])
     command.add_quiet()
 
-    command = add_command(
-        verbs,
-        "update",
-        _update,
-        "update stored evaluations, sending only changed fields",
-        [
-            "ces update sample_data/evaluation_edited.json --against sample_data/evaluation.json --dry-run",
-            "ces update sample_data/evaluation_edited.json --mask displayName --dry-run --output json",
-            "ces update sample_data/evaluation_edited.json --against sample_data/evaluation.json --dry-run "
-            "--app projects/acme-helpdesk/locations/eu/apps/hr-desk",
-        ],
-    )
+    examples = [
+        "ces update sample_data/evaluation_edited.json --against sample_data/evaluation.json --dry-run",
+        "ces update sample_data/evaluation_edited.json --mask displayName --dry-run --output json",
+        "ces update sample_data/evaluation_edited.json --against sample_data/evaluation.json --dry-run "
+        "--app projects/acme-helpdesk/locations/eu/apps/hr-desk",
+    ]
+    command = add_command(verbs, "update", _update, "update stored evaluations, sending only changed fields", examples)
     command.add_argument("file", metavar="FILE", help="desired state of the evaluations (JSON), or - for stdin")
     command.reads_and_writes(["file", "against"])
     command.option("fields", "--against", "stored evaluations (JSON), or -: update what differs", metavar="STORED")

@@ -21,16 +21,11 @@ SCORES = "file of scores (.parquet, .jsonl, .json, .csv, or a folder or URL), or
 
 
 def add(commands: Commands) -> None:
-    command = add_command(
-        commands,
-        "compare",
-        run,
-        "compare the scores of two runs or more, row by row",
-        [
-            "compare sample_data/vertex.jsonl sample_data/vertex.jsonl --metrics latency_in_seconds --fail-on any",
-            "compare sample_data/vertex.jsonl sample_data/vertex.jsonl --key prompt --output markdown",
-        ],
-    )
+    examples = [
+        "compare sample_data/vertex.jsonl sample_data/vertex.jsonl --metrics latency_in_seconds --fail-on any",
+        "compare sample_data/vertex.jsonl sample_data/vertex.jsonl --key prompt --output markdown",
+    ]
+    command = add_command(commands, "compare", run, "compare the scores of two runs or more, row by row", examples)
     command.add_argument("old", metavar="OLD", help=SCORES)
     command.add_argument("new", metavar="NEW", nargs="+", help="scores of the newer run; several: a history of all")
     command.reads_and_writes(["old", "new"])

@@ -8,18 +8,13 @@ from agent_eval_schema.rule import FAILING
 
 
 def add(commands: Commands) -> None:
-    command = add_command(
-        commands,
-        "convert",
-        run,
-        "convert between dataset formats and report data loss",
-        [
-            "convert sample_data/ragas.jsonl rows.jsonl",
-            "convert sample_data/good.jsonl rows.parquet --to mlflow",
-            "convert sample_data/vertex.jsonl help_desk.evalset.json --to adk --html losses.html",
-            "convert - rows.jsonl --to ragas < sample_data/good.jsonl",
-        ],
-    )
+    examples = [
+        "convert sample_data/ragas.jsonl rows.jsonl",
+        "convert sample_data/good.jsonl rows.parquet --to mlflow",
+        "convert sample_data/vertex.jsonl help_desk.evalset.json --to adk --html losses.html",
+        "convert - rows.jsonl --to ragas < sample_data/good.jsonl",
+    ]
+    command = add_command(commands, "convert", run, "convert between dataset formats and report data loss", examples)
     command.add_argument("input", metavar="IN", help=ROW_FILES)
     command.add_argument("output", metavar="OUT", help=f"{ROWS_OUT}; or .evalset.json")
     command.reads_and_writes(["input"], places=["output"])

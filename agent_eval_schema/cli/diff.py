@@ -16,15 +16,12 @@ if TYPE_CHECKING:
 
 
 def add(commands: Commands) -> None:
+    examples = [
+        "diff sample_data/good.jsonl sample_data/edited_broken.jsonl",
+        "diff sample_data/good.jsonl sample_data/edited_broken.jsonl --fail-on loss --html diff.html",
+    ]
     command = add_command(
-        commands,
-        "diff",
-        run,
-        "show what changed between two versions of an evaluation dataset",
-        [
-            "diff sample_data/good.jsonl sample_data/edited_broken.jsonl",
-            "diff sample_data/good.jsonl sample_data/edited_broken.jsonl --fail-on loss --html diff.html",
-        ],
+        commands, "diff", run, "show what changed between two versions of an evaluation dataset", examples
     )
     both = f"OLD and NEW, of the same or another kind: {ROW_FILES}; with --since files, folders and patterns"
     command.add_argument("files", metavar="FILE", nargs="*", help=both)

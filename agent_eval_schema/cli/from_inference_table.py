@@ -10,16 +10,17 @@ from agent_eval_schema.inference_tables.options import COMMAND_LINE, flag
 
 
 def add(commands: Commands) -> None:
+    examples = [
+        "from-inference-table sample_data/inference_table.jsonl rows.jsonl --dedupe question --redact default",
+        "from-inference-table sample_data/inference_table.jsonl rows.parquet --sample 10 --stratify failed",
+        "from-inference-table sample_data/inference_table.jsonl more.jsonl --extend sample_data/good.jsonl",
+    ]
     command = add_command(
         commands,
         "from-inference-table",
         run,
         "build an evaluation dataset from an inference table (request log)",
-        [
-            "from-inference-table sample_data/inference_table.jsonl rows.jsonl --dedupe question --redact default",
-            "from-inference-table sample_data/inference_table.jsonl rows.parquet --sample 10 --stratify failed",
-            "from-inference-table sample_data/inference_table.jsonl more.jsonl --extend sample_data/good.jsonl",
-        ],
+        examples,
     )
     command.add_argument("table", metavar="TABLE", help=f"the logged requests: {ROW_FILES}")
     rows = f"rows: {ROWS_OUT}; or a new Delta folder (no extension); options and counts: OUT.manifest.json"

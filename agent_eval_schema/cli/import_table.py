@@ -17,15 +17,12 @@ if TYPE_CHECKING:
 
 
 def add(commands: Commands) -> None:
+    examples = [
+        "import sample_data/good.csv rows.jsonl",
+        "import sample_data/good.csv rows.jsonl --to ragas --prefer expected_facts",
+    ]
     command = add_command(
-        commands,
-        "import",
-        run,
-        "make evaluation rows of a spreadsheet or any table of questions",
-        [
-            "import sample_data/good.csv rows.jsonl",
-            "import sample_data/good.csv rows.jsonl --to ragas --prefer expected_facts",
-        ],
+        commands, "import", run, "make evaluation rows of a spreadsheet or any table of questions", examples
     )
     command.add_argument("input", metavar="FILE", help=f"an .xlsx file (FILE#SHEET for one sheet), or {ROW_FILES}")
     command.add_argument("output", metavar="OUT", nargs="?", help=f"{ROWS_OUT}; without it, the rows are only shown")

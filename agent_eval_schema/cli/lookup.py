@@ -8,25 +8,15 @@ from agent_eval_schema.cli.output import in_color, print_text, width_of
 
 
 def add_formats(commands: Commands) -> None:
-    command = add_command(
-        commands,
-        "formats",
-        _formats,
-        "list the formats that are read and written",
-        ["formats", "formats langfuse", "formats --output json"],
-    )
+    examples = ["formats", "formats langfuse", "formats --output json"]
+    command = add_command(commands, "formats", _formats, "list the formats that are read and written", examples)
     command.add_argument("name", metavar="FORMAT", nargs="?", help="show one format, with all signs and an example")
     command.add_output("list")
 
 
 def add_schema(commands: Commands) -> None:
-    command = add_command(
-        commands,
-        "schema",
-        _schema,
-        "print the JSON Schema of a row or of the settings",
-        ["schema databricks > row.schema.json", "schema settings > settings.schema.json"],
-    )
+    examples = ["schema databricks > row.schema.json", "schema settings > settings.schema.json"]
+    command = add_command(commands, "schema", _schema, "print the JSON Schema of a row or of the settings", examples)
     names = "databricks, mlflow or ces-evaluation (input), canonical (output), or settings (of a repository)"
     command.add_argument("name", metavar="SCHEMA", help=names)
 

@@ -7,13 +7,8 @@ from agent_eval_schema.cli.output import in_color, print_note, print_text
 
 
 def add(commands: Commands) -> None:
-    command = add_command(
-        commands,
-        "metrics",
-        run,
-        "show which metrics each row supports",
-        ["metrics sample_data/good.jsonl", "metrics sample_data/good.jsonl --system all --output json"],
-    )
+    examples = ["metrics sample_data/good.jsonl", "metrics sample_data/good.jsonl --system all --output json"]
+    command = add_command(commands, "metrics", run, "show which metrics each row supports", examples)
     command.add_argument("file", metavar="FILE", help=ROW_FILES)
     command.add_reading()
     command.add_system(None, "the system of the format")

@@ -20,16 +20,17 @@ ASSUMED = "assumptions"
 
 
 def add(commands: Commands) -> None:
+    examples = [
+        "profile sample_data/good.jsonl",
+        "profile sample_data/good.jsonl --against sample_data/good.csv --fail-on leaks --html profile.html",
+        "profile sample_data/search_traces.jsonl --price input=2.5,output=10 --calls-per-minute 60",
+    ]
     command = add_command(
         commands,
         "profile",
         run,
         "report size, power, duplicates, leakage, coverage and cost of an evaluation dataset",
-        [
-            "profile sample_data/good.jsonl",
-            "profile sample_data/good.jsonl --against sample_data/good.csv --fail-on leaks --html profile.html",
-            "profile sample_data/search_traces.jsonl --price input=2.5,output=10 --calls-per-minute 60",
-        ],
+        examples,
     )
     command.add_argument("file", metavar="FILE", help=ROW_FILES)
     command.reads_and_writes(["file", "against", "past", "documents"], ["write_distinct"])

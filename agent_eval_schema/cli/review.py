@@ -18,15 +18,16 @@ if TYPE_CHECKING:
 
 
 def add(commands: Commands) -> None:
+    examples = [
+        "review sample_data/broken.jsonl --reviewer maria",
+        "review sample_data/broken.jsonl --bundle review.html --queue truth",
+    ]
     command = add_command(
         commands,
         "review",
         run,
         "open a page on which people give rows their ground truth, and write the reviewed file",
-        [
-            "review sample_data/broken.jsonl --reviewer maria",
-            "review sample_data/broken.jsonl --bundle review.html --queue truth",
-        ],
+        examples,
     )
     command.add_argument("file", metavar="FILE", help=ROW_FILES)
     command.reads_and_writes(["file", "merge", "guide"], ["out"])

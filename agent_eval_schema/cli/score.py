@@ -28,18 +28,13 @@ if TYPE_CHECKING:
 
 
 def add(commands: Commands) -> None:
-    command = add_command(
-        commands,
-        "score",
-        run,
-        "score predicted against reference trajectories",
-        [
-            "score sample_data/vertex.jsonl",
-            "score sample_data/vertex.jsonl --tool-name get_order --min trajectory_recall=0.9",
-            "score sample_data/vertex.jsonl --against sample_data/vertex.jsonl --fail-on-regression significant",
-            "score sample_data/vertex.jsonl --metrics trajectory_recall --write-scores scores.csv",
-        ],
-    )
+    examples = [
+        "score sample_data/vertex.jsonl",
+        "score sample_data/vertex.jsonl --tool-name get_order --min trajectory_recall=0.9",
+        "score sample_data/vertex.jsonl --against sample_data/vertex.jsonl --fail-on-regression significant",
+        "score sample_data/vertex.jsonl --metrics trajectory_recall --write-scores scores.csv",
+    ]
+    command = add_command(commands, "score", run, "score predicted against reference trajectories", examples)
     command.add_argument("file", metavar="FILE", help=ROW_FILES)
     command.reads_and_writes(["file", "against"], ["write_scores"])
     command.add_format()

@@ -11,19 +11,15 @@ SHELLS = ("bash", "zsh", "fish")
 
 
 def add_completion(commands: Commands) -> None:
-    command = add_command(
-        commands,
-        "completion",
-        _complete,
-        "print the completion script of a shell",
-        [f"completion {shell} > agent-eval-schema.{shell}" for shell in SHELLS],
-    )
+    examples = [f"completion {shell} > agent-eval-schema.{shell}" for shell in SHELLS]
+    command = add_command(commands, "completion", _complete, "print the completion script of a shell", examples)
     command.add_argument("shell", metavar="SHELL", choices=SHELLS, help=", ".join(SHELLS))
 
 
 def add_server(commands: Commands) -> None:
+    examples = ["server"]
     command = add_command(
-        commands, "server", _serve, "check evaluation datasets in an editor (a language server over stdin)", ["server"]
+        commands, "server", _serve, "check evaluation datasets in an editor (a language server over stdin)", examples
     )
     command.add_argument("--stdio", action="store_true", help="as always; for editors that name it")
 

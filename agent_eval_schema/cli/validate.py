@@ -35,20 +35,15 @@ CONCISE_PART = 100_000
 
 
 def add(commands: Commands) -> None:
-    command = add_command(
-        commands,
-        "validate",
-        run,
-        "validate evaluation datasets",
-        [
-            "validate sample_data/good.jsonl",
-            "validate sample_data/*.csv --select AE1,AE2 --output github",
-            "validate sample_data/broken.jsonl --diff",
-            "validate sample_data/broken.jsonl --fix fixed.jsonl --html report.html",
-            "validate - --no-values < sample_data/good.jsonl",
-            "validate sample_data/good.jsonl --show-settings",
-        ],
-    )
+    examples = [
+        "validate sample_data/good.jsonl",
+        "validate sample_data/*.csv --select AE1,AE2 --output github",
+        "validate sample_data/broken.jsonl --diff",
+        "validate sample_data/broken.jsonl --fix fixed.jsonl --html report.html",
+        "validate - --no-values < sample_data/good.jsonl",
+        "validate sample_data/good.jsonl --show-settings",
+    ]
+    command = add_command(commands, "validate", run, "validate evaluation datasets", examples)
     command.add_argument("files", metavar="FILE", nargs="*", help=f"{ROW_FILES} (default: `files` of the settings)")
     command.reads_and_writes(["files"], ["write_normalized", "write_invalid"], ["fix"], in_place="fix")
     command.add_reading()
