@@ -77,11 +77,8 @@ def run(arguments: argparse.Namespace) -> int:
     old, *new = (load_result(place, metrics=metrics, columns=columns, infos=infos) for place in read)
     forms = ("{}", "{}/score", "{}/value", "feedback.{}")
     found_names = [name for name in old.tallies if {form.format(name) for form in forms}.intersection(metrics or ())]
-    how: dict[str, Any] = {
-        "key": arguments.key,
-        "cluster": arguments.cluster,
-        "metrics": metrics and (found_names or metrics),
-    }
+    how: dict[str, Any] = {"key": arguments.key, "cluster": arguments.cluster}
+    how["metrics"] = metrics and (found_names or metrics)
     judged = old.compare(new[-1], **how)
     failures = [] if arguments.compare_fail_on == "never" else failures_of(judged, arguments.compare_fail_on, arguments)
     judged._alpha, judged._failed = arguments.alpha, bool(failures)

@@ -15,13 +15,8 @@ def add(commands: Commands) -> None:
         "from-inference-table sample_data/inference_table.jsonl rows.parquet --sample 10 --stratify failed",
         "from-inference-table sample_data/inference_table.jsonl more.jsonl --extend sample_data/good.jsonl",
     ]
-    command = add_command(
-        commands,
-        "from-inference-table",
-        run,
-        "build an evaluation dataset from an inference table (request log)",
-        examples,
-    )
+    summary = "build an evaluation dataset from an inference table (request log)"
+    command = add_command(commands, "from-inference-table", run, summary, examples)
     command.add_argument("table", metavar="TABLE", help=f"the logged requests: {ROW_FILES}")
     rows = f"rows: {ROWS_OUT}; or a new Delta folder (no extension); options and counts: OUT.manifest.json"
     command.add_argument("output", metavar="OUT", help=rows)

@@ -25,13 +25,8 @@ def add(commands: Commands) -> None:
         "profile sample_data/good.jsonl --against sample_data/good.csv --fail-on leaks --html profile.html",
         "profile sample_data/search_traces.jsonl --price input=2.5,output=10 --calls-per-minute 60",
     ]
-    command = add_command(
-        commands,
-        "profile",
-        run,
-        "report size, power, duplicates, leakage, coverage and cost of an evaluation dataset",
-        examples,
-    )
+    summary = "report size, power, duplicates, leakage, coverage and cost of an evaluation dataset"
+    command = add_command(commands, "profile", run, summary, examples)
     command.add_argument("file", metavar="FILE", help=ROW_FILES)
     command.reads_and_writes(["file", "against", "past", "documents"], ["write_distinct"])
     command.add_reading()

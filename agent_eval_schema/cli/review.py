@@ -22,13 +22,8 @@ def add(commands: Commands) -> None:
         "review sample_data/broken.jsonl --reviewer maria",
         "review sample_data/broken.jsonl --bundle review.html --queue truth",
     ]
-    command = add_command(
-        commands,
-        "review",
-        run,
-        "open a page on which people give rows their ground truth, and write the reviewed file",
-        examples,
-    )
+    summary = "open a page on which people give rows their ground truth, and write the reviewed file"
+    command = add_command(commands, "review", run, summary, examples)
     command.add_argument("file", metavar="FILE", help=ROW_FILES)
     command.reads_and_writes(["file", "merge", "guide"], ["out"])
     command.add_reading([name for name in FORMAT_NAMES if not name.startswith("ces-")])  # see `Reviewed`

@@ -38,22 +38,19 @@ def _complete(arguments: argparse.Namespace) -> None:
     shtab = import_extra("shtab", "completion", "shtab 1.13")
     parser = arguments.whole()
     codes = [word for rule in all_rules().values() for word in (rule.code, rule.name)]
-    _add_choices(
-        parser,
-        {
-            "CODE": codes,
-            "CODES": codes,
-            "TABLE_FORMAT": ["auto", *(family.name for family in TABLE_FAMILIES)],
-            "FORMAT": ["auto", *(form.name for form in all_formats())],
-            "METRICS": list(TRAJECTORY_METRICS),
-            "METRIC=MEAN": [f"{name}=" for name in TRAJECTORY_METRICS],
-            "REASON": list(KEEPABLE),
-            "SCHEMA": list(SCHEMAS),
-            "SYSTEM": [*systems(), "all"],
-            "TARGET": targets(),
-        },
-        shtab.FILE,
-    )
+    names = {
+        "CODE": codes,
+        "CODES": codes,
+        "TABLE_FORMAT": ["auto", *(family.name for family in TABLE_FAMILIES)],
+        "FORMAT": ["auto", *(form.name for form in all_formats())],
+        "METRICS": list(TRAJECTORY_METRICS),
+        "METRIC=MEAN": [f"{name}=" for name in TRAJECTORY_METRICS],
+        "REASON": list(KEEPABLE),
+        "SCHEMA": list(SCHEMAS),
+        "SYSTEM": [*systems(), "all"],
+        "TARGET": targets(),
+    }
+    _add_choices(parser, names, shtab.FILE)
     print_text(shtab.complete(parser, arguments.shell) + "\n", "script")
 
 

@@ -358,11 +358,8 @@ def with_columns_renamed(fixed: FixedSource) -> FixedSource:
     for wrong, right in near.items():
         if meant(wrong, COLUMNS, cutoff=0.85) == right:
             claims.setdefault(right, []).append(wrong)
-    reasons = {
-        wrong: why
-        for wrong, right in near.items()
-        if (why := _unclear(fixed.original, wrong, right, claims.get(right, [])))
-    }
+    unclear = {wrong: _unclear(fixed.original, wrong, right, claims.get(right, [])) for wrong, right in near.items()}
+    reasons = {wrong: why for wrong, why in unclear.items() if why}
     found = {wrong: right for wrong, right in near.items() if wrong not in reasons}
     start = 0
     for batch in fixed.original.batches() if found else ():

@@ -227,11 +227,8 @@ class Session:
         if any(m.code in FIXABLE for m in file.marks) and _asks_for(only, _FIX_ALL) and not file.is_large:
             actions.append(await self._fix_all(file, "Apply all safe fixes in the file", sorted(FIXABLE), _FIX_ALL))
         if _asks_for(only, types.CodeActionKind.QuickFix):
-            actions += [
-                a
-                for code in sorted({m.code for m in marks if m.code in all_rules()})
-                for a in self._ignoring(file, code)
-            ]
+            codes = sorted({m.code for m in marks if m.code in all_rules()})
+            actions += [action for code in codes for action in self._ignoring(file, code)]
             if any(m.severity is Severity.ERROR for m in marks):
                 title = "Open the rows with errors in the review"
                 actions.append(types.Command(title, REVIEW, arguments=[file.uri]))

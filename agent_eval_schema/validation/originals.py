@@ -125,10 +125,8 @@ _members = jsontext.decoder(dict[str, msgspec.Raw])
 def _texts(rows: Rows, name: str) -> list[bytes | None]:
     at = rows.batch.schema.get_field_index(name)
     if at >= 0 and rows.plan.format != "mlflow" and is_json_column(rows.batch.schema.field(at)):
-        return [
-            None if v is None else _of_json(bytes(v), rows.plan.can_hold_objects)
-            for v in text_views(simplified(rows.batch.column(at)))
-        ]
+        views = text_views(simplified(rows.batch.column(at)))
+        return [None if v is None else _of_json(bytes(v), rows.plan.can_hold_objects) for v in views]
     cells = read_cells(rows.batch, name)
     return [None] * rows.size if cells is None else [_json_text(text, cells.json, rows, name) for text in cells.texts]
 

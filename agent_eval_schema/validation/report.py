@@ -289,13 +289,9 @@ class Report(Savable):  # numpydoc ignore=PR01
 
         import pandas as pd
 
-        return pd.DataFrame(
-            {
-                m.name: supports(m, self._run.builder.masks, self._run.builder.usable, self.outputs)
-                for m in metrics_of("all")
-            },
-            index=self._run.index,
-        )
+        masks, usable = self._run.builder.masks, self._run.builder.usable
+        columns = {m.name: supports(m, masks, usable, self.outputs) for m in metrics_of("all")}
+        return pd.DataFrame(columns, index=self._run.index)
 
     @property
     def metrics(self) -> pd.DataFrame:

@@ -16,7 +16,7 @@ from agent_eval_schema.io.arrow import to_rows
 from agent_eval_schema.metrics.catalog import GROUND_TRUTH
 from agent_eval_schema.metrics.support import all_metrics, metrics_of, shown_systems, supports
 from agent_eval_schema.render.figures import presence, steps
-from agent_eval_schema.render.report.summary import FixPreview, ReportSummary, Shown
+from agent_eval_schema.render.report.summary import FixPreview, FrequentAnswer, ReportSummary, Shown
 from agent_eval_schema.render.rows import RowContent, ShownIssue, ShownRow
 from agent_eval_schema.rules import all_rules
 from agent_eval_schema.schema import COLUMNS
@@ -70,7 +70,9 @@ def shown_on_page(run: CheckedRun, fixes: FixPreview | None = None) -> Shown:
     listed, examples = shown_rows(run, fixes), run.builder.all_examples()
     numbers = {cast("int", row.row): row.line for row in listed}
     issues = run.builder.issues_of(set(list(numbers)[:ROWS_IN_CSV]))
-    has_answers = run.plan.values and find_format(run.plan.format).is_rows
+    answers: list[FrequentAnswer] = []
+    if run.plan.values and find_format(run.plan.format).is_rows:
+        answers = or_if_missing(lambda: frequent_answers(run.builder.answers, rows_one_by_one(run)), [])
     return Shown(
         {**run.lines(examples), **{row: line for row, line in numbers.items() if line is not None}},
         run.excerpts(examples),
@@ -78,9 +80,7 @@ def shown_on_page(run: CheckedRun, fixes: FixPreview | None = None) -> Shown:
         rows=listed,
         issues=issues,
         values={location: excerpt.marked for location, excerpt in run.excerpts(issues).items()},
-        answers=or_if_missing(lambda: frequent_answers(run.builder.answers, rows_one_by_one(run)), [])
-        if has_answers
-        else [],
+        answers=answers,
     )
 
 

@@ -149,10 +149,8 @@ class Part(Struct, frozen=True):
         id = verdict(checked, "id")[row].as_py() if plan.values else None
         findings = [f for f in self.found[row] if f.code in plan.codes]
         compared = [placed(comparison(RULES[f.code], f.other, id), plan.origins) for f in findings]
-        return [
-            dict(zip(NOTE.names, (f.rule.code, f.column, f.path, f.message, f.rule.hint), strict=True))
-            for f in compared
-        ]
+        notes = [(f.rule.code, f.column, f.path, f.message, f.rule.hint) for f in compared]
+        return [dict(zip(NOTE.names, note, strict=True)) for note in notes]
 
     def repeated(self, plan: Plan) -> list[int]:
         """The rows of the batch that are invalid for the ID of an earlier row."""
@@ -173,18 +171,10 @@ class Reader(Struct, frozen=True):
         more = [free("__found__", self.names)] if self.has_findings else []
         for batch in named([free("__place__", self.names), *self.names, *more], batches):
             given = batch.select(range(1, len(self.names) + 1))
-            rows = rename(given)
-            found = batch.column(batch.num_columns - 1).to_pylist() if more else []
-            yield Part(
-                given,
-                rows if self.change is None else self.change(rows),
-                self.position(np.asarray(batch.column(0))),
-                {
-                    i: [Found(f["code"], int(self.position(f["other"]))) for f in cell]
-                    for i, cell in enumerate(found)
-                    if cell
-                },
-            )
+            rows = rename(given) if self.change is None else self.change(rename(given))
+            found = {i: cell for i, cell in enumerate(batch.columns[-1].to_pylist()) if cell} if more else {}
+            numbered = {i: [Found(f["code"], int(self.position(f["other"]))) for f in fs] for i, fs in found.items()}
+            yield Part(given, rows, self.position(np.asarray(batch.column(0))), numbered)
 
     def position(self, places: Any) -> Any:
         """The positions in the table of rows with these places: see `with_places`."""
@@ -341,6 +331,7 @@ def _index(plan: Plan, reader: Reader, batches: Stream) -> Stream:
         beside = [f.remove_metadata() for f in rows_of(checked).schema if f.name not in COLUMNS]
         fields = pa.schema(beside).serialize().to_pybytes()
         first, last = None if fields == last else fields, fields
+        issues = verdict(checked, "issues")
         columns = {
             "place": pa.array(part.positions),
             "id": verdict(checked, "id"),
@@ -349,9 +340,7 @@ def _index(plan: Plan, reader: Reader, batches: Stream) -> Stream:
             "truth": _signed(verdict(checked, "truth_hash"), 32),
             "valid": verdict(checked, "valid"),
             "kind": kinds_in(checked, plan),
-            "codes": pa.ListArray.from_arrays(
-                verdict(checked, "issues").offsets, verdict(checked, "issues").values.field("code")
-            ),
+            "codes": pa.ListArray.from_arrays(issues.offsets, issues.values.field("code")),
             "filled": _filled(checked, plan),
             "fields": pa.array([first, *[None] * (checked.num_rows - 1)], pa.binary()),
         }
