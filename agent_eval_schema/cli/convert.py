@@ -40,9 +40,8 @@ def run(arguments: argparse.Namespace) -> int:
         conversion = convert_file(arguments.input, arguments.output, to, **options)
     except InvalidEvalSetError as error:
         print_text(str(error).rstrip("\n") + "\n")
-        print_line(
-            f"{arguments.output}: not written; --on-invalid drop excludes these rows, keep writes those that can be"
-        )
+        advice = "--on-invalid drop excludes these rows, keep writes those that can be"
+        print_line(f"{arguments.output}: not written; {advice}")
         return ExitCode.FOUND
     print_text(conversion.to_text(color=in_color()))
     save_page(conversion, "losses", arguments)

@@ -20,9 +20,8 @@ def add(commands: Commands) -> None:
         "diff sample_data/good.jsonl sample_data/edited_broken.jsonl",
         "diff sample_data/good.jsonl sample_data/edited_broken.jsonl --fail-on loss --html diff.html",
     ]
-    command = add_command(
-        commands, "diff", run, "show what changed between two versions of an evaluation dataset", examples
-    )
+    summary = "show what changed between two versions of an evaluation dataset"
+    command = add_command(commands, "diff", run, summary, examples)
     both = f"OLD and NEW, of the same or another kind: {ROW_FILES}; with --since files, folders and patterns"
     command.add_argument("files", metavar="FILE", nargs="*", help=both)
     since = (

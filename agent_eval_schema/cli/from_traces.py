@@ -16,9 +16,8 @@ def add(commands: Commands) -> None:
         "from-traces sample_data/otel_traces.jsonl rows.jsonl",
         "from-traces sample_data/search_traces.jsonl more.jsonl --extend sample_data/good.jsonl --dedupe question",
     ]
-    command = add_command(
-        commands, "from-traces", run, "build evaluation rows from MLflow or OpenTelemetry traces", examples
-    )
+    summary = "build evaluation rows from MLflow or OpenTelemetry traces"
+    command = add_command(commands, "from-traces", run, summary, examples)
     command.add_argument("input", metavar="IN", nargs="?", help=f"traces, or a search_traces table: {ROW_FILES}")
     command.add_argument("output", metavar="OUT", help=f"rows: {ROWS_OUT}")
     command.reads_and_writes(["input", "labels", "extend"], ["output"])

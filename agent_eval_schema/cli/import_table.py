@@ -21,9 +21,8 @@ def add(commands: Commands) -> None:
         "import sample_data/good.csv rows.jsonl",
         "import sample_data/good.csv rows.jsonl --to ragas --prefer expected_facts",
     ]
-    command = add_command(
-        commands, "import", run, "make evaluation rows of a spreadsheet or any table of questions", examples
-    )
+    summary = "make evaluation rows of a spreadsheet or any table of questions"
+    command = add_command(commands, "import", run, summary, examples)
     command.add_argument("input", metavar="FILE", help=f"an .xlsx file (FILE#SHEET for one sheet), or {ROW_FILES}")
     command.add_argument("output", metavar="OUT", nargs="?", help=f"{ROWS_OUT}; without it, the rows are only shown")
     command.reads_and_writes(["input"], ["output"], ["mapping"])

@@ -59,9 +59,8 @@ def print_text(text: str, form: str = "text") -> None:
     from agent_eval_schema.text.visible import JSON_ESCAPE, TEXT_ESCAPE, XML_ESCAPE, escape_ci_commands
 
     if form not in ("github", "script"):
-        text = escape_ci_commands(
-            text, {"json": JSON_ESCAPE, "sarif": JSON_ESCAPE, "junit": XML_ESCAPE}.get(form, TEXT_ESCAPE)
-        )
+        escapes = {"json": JSON_ESCAPE, "sarif": JSON_ESCAPE, "junit": XML_ESCAPE}
+        text = escape_ci_commands(text, escapes.get(form, TEXT_ESCAPE))
     stream = sys.stderr if _has_rows_on_stdout else sys.stdout
     encoding = stream.encoding or "utf-8"
     with writing_stdout():

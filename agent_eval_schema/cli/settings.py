@@ -36,12 +36,10 @@ def show_or_apply(arguments: argparse.Namespace) -> bool:
     if arguments.show_settings:
         place = "no settings file: the defaults" if found.path is None else f"from {os.path.relpath(found.path)}"
         defaults = msgspec.to_builtins(found.settings)
-        has_rules = "select" in arguments.settings
         used = {name: getattr(arguments, _argument(arguments, name)) for name in arguments.settings}
         names = {name.replace("_", "-"): msgspec.to_builtins(value) for name, value in used.items()}
-        shown = {
-            n: names.get(n, v) for n, v in defaults.items() if n in names or (n == "per-file-ignores" and has_rules)
-        }
+        wanted = {*names, "per-file-ignores"} if "select" in used else {*names}
+        shown = {n: names.get(n, v) for n, v in defaults.items() if n in wanted}
         shown = {n: v for n, v in shown.items() if v is not None}  # which TOML does not have
         lines = [f"# {place}, and the command line", *(f"{n} = {_toml(v)}" for n, v in shown.items())]
         print_text("\n".join(lines) + "\n", "script")

@@ -18,9 +18,8 @@ def add_completion(commands: Commands) -> None:
 
 def add_server(commands: Commands) -> None:
     examples = ["server"]
-    command = add_command(
-        commands, "server", _serve, "check evaluation datasets in an editor (a language server over stdin)", examples
-    )
+    summary = "check evaluation datasets in an editor (a language server over stdin)"
+    command = add_command(commands, "server", _serve, summary, examples)
     command.add_argument("--stdio", action="store_true", help="as always; for editors that name it")
 
 

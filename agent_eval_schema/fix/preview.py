@@ -65,6 +65,5 @@ def fix_command(call: Call, *, on_invalid: str = "keep") -> str:
     is_file = (kind_of(name) is not None or is_excel(name)) and not is_glob(name)
     out = f"fixed{ending_of(name)}{compression_of(name)}" if is_file else "fixed.jsonl"
     options = {} if on_invalid == "raise" else {"on_invalid": on_invalid}
-    return call.command("validate", "--fix", out) or Call().function(
-        "normalize_eval_set", "report", fix=True, **options
-    )
+    function = Call().function("normalize_eval_set", "report", fix=True, **options)
+    return call.command("validate", "--fix", out) or function

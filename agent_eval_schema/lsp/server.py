@@ -210,9 +210,8 @@ class Session:
         actions = []
         if fixable and not file.is_large and _asks_for(only, types.CodeActionKind.QuickFix):
             try:
-                fixes = await asyncio.to_thread(
-                    fixes_at, file.path, file.text, file.found, start.line, min(end.line, start.line + MOST_LINES)
-                )
+                last = min(end.line, start.line + MOST_LINES)
+                fixes = await asyncio.to_thread(fixes_at, file.path, file.text, file.found, start.line, last)
             except EvalSetError:
                 fixes = []
             for fix, changes in fixes:

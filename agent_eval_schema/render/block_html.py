@@ -46,9 +46,8 @@ ROWS_OF_A_TABLE = {"page": 500, "notebook": 50}
 
 def view_page(view: View) -> str:
     blocks = _all_blocks(view.blocks, "page")
-    script = bool(view.then or (view.following and not view.first)) or any(
-        isinstance(block, OpenRows | Issues) or (isinstance(block, Table) and block.sortable) for block in blocks
-    )
+    live = (isinstance(b, OpenRows | Issues) or (isinstance(b, Table) and b.sortable) for b in blocks)
+    script = bool(view.then or (view.following and not view.first)) or any(live)
     return page(view.title, _drawn(view, "page"), STYLE, script=script)
 
 

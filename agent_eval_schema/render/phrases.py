@@ -143,9 +143,8 @@ class Call(NamedTuple):
     def validation(self, select: Sequence[str] = (), data: str = "data") -> str:
         """What validates the data again, by all rules of the call or some: a command, or for data in memory a call."""
         chosen = ("--select", ",".join(select)) if select else ()
-        return self.command("validate", *chosen) or self.function(
-            "validate_eval_set", data, **({"select": list(select)} if select else {})
-        )
+        rules = {"select": list(select)} if select else {}
+        return self.command("validate", *chosen) or self.function("validate_eval_set", data, **rules)
 
 
 def _literal(value: object) -> str:

@@ -84,9 +84,8 @@ _LABEL = re.compile("(Why|Fix|Fixable|Bad|Good|Example|See):").match
 
 
 def _example(label: str, rows: Sequence[dict[str, Any]]) -> list[str]:
-    texts = [
-        json.dumps(row, ensure_ascii=False, default=str).encode("utf-8", "backslashreplace").decode() for row in rows
-    ]
+    written = (json.dumps(row, ensure_ascii=False, default=str) for row in rows)
+    texts = [text.encode("utf-8", "backslashreplace").decode() for text in written]
     return ["", f"{label}:", *(f"  {t if len(t) < 500 else t[:200] + ' …'}" for t in texts)] if rows else []
 
 

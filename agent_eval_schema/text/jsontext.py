@@ -89,9 +89,8 @@ def parse(text: str | bytes | memoryview) -> Any:
             return Malformed(reading.MALFORMED_JSON, f"expected JSON, got malformed text: {_reason(text, error)}")
         if _SURROGATE.search(text):
             return Malformed(reading.LONE_SURROGATE, "expected JSON, got an escaped lone surrogate")
-        return Malformed(
-            reading.MALFORMED_JSON, f"expected JSON, got a value that no reader takes: {_reason(text, error)}"
-        )
+        message = f"expected JSON, got a value that no reader takes: {_reason(text, error)}"
+        return Malformed(reading.MALFORMED_JSON, message)
 
 
 def parse_leniently(text: str, shallow: bool = False) -> Any:

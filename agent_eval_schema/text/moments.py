@@ -12,9 +12,8 @@ _FRACTION = re.compile(r"\.(\d+)")
 def read_iso(text: str) -> datetime:
     """The datetime that an ISO 8601 text holds. Raises ValueError if it holds none."""
     # Python 3.10 reads no Z, and exactly 3 or 6 digits of a second.
-    return datetime.fromisoformat(
-        _FRACTION.sub(lambda m: f".{m.group(1)[:6]:0<6}", re.sub(r"[zZ]$", "+00:00", text.strip()))
-    )
+    zoned = re.sub(r"[zZ]$", "+00:00", text.strip())
+    return datetime.fromisoformat(_FRACTION.sub(lambda m: f".{m.group(1)[:6]:0<6}", zoned))
 
 
 def micros_since_epoch(moment: datetime) -> int:

@@ -376,9 +376,8 @@ class ReportBuilder:
         if demands_one_kind(self._format, plan.outputs) and (message := mixed_kinds(self._format, self.usable_masks)):
             has = (self.masks & np.uint64(BIT[field])) != 0
             fewer = has if has[self.usable].mean() < 0.5 else ~has
-            self._log(
-                Finding(dataset.MIXED_KINDS, f"{message}: the fewer in {_rows(np.flatnonzero(fewer & self.usable))}")
-            )
+            rows = _rows(np.flatnonzero(fewer & self.usable))
+            self._log(Finding(dataset.MIXED_KINDS, f"{message}: the fewer in {rows}"))
         same, both = self._copied[True], self._copied[True] + self._copied[False]
         if both >= COPIED_ROWS and same * 2 > both:
             truth, answer = self._place("expected_response"), self._place("response")

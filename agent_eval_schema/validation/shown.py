@@ -123,9 +123,8 @@ def rows_at(run: CheckedRun, *parts: list[int], fixes: FixPreview | None = None)
         issues[cast("int", issue.row)].append(ShownIssue(*texts))
     at = np.array(chosen, np.int64)
     systems = shown_systems(find_format(plan.format).system)
-    support = {
-        i: supports(m, masks[at], usable[at], plan.outputs) for i, m in enumerate(all_metrics()) if m.system in systems
-    }
+    numbered = [(i, metric) for i, metric in enumerate(all_metrics()) if metric.system in systems]
+    support = {i: supports(metric, masks[at], usable[at], plan.outputs) for i, metric in numbered}
     lines = run.lines_of(chosen)
     rows = []
     for i, row in enumerate(chosen):

@@ -121,9 +121,8 @@ def spark_validate(
             raise EvalSetError(
                 f"the validation result is written to {VALID} and {ISSUES}: rename the column {name} or do not keep it"
             )
-    fields = [
-        f"{backticked(f.name)} {f.dataType.simpleString()}" for n in kept for f in df.schema.fields if f.name == n
-    ]
+    own = [field for name in kept for field in df.schema.fields if field.name == name]
+    fields = [f"{backticked(field.name)} {field.dataType.simpleString()}" for field in own]
     issues = spark_schema(pa.schema([(ISSUES, pa.list_(ISSUE))]))[ISSUES].dataType.simpleString()
     schema = ", ".join([*fields, f"{VALID} boolean", f"{ISSUES} {issues}"])
     checked = CheckedFrame(df, source, plan)

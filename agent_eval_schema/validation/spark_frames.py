@@ -217,9 +217,8 @@ class CheckedFrame:
         self._rows = with_places(df)
         reader = Reader(tuple(df.columns), source.reading.columns, change)
         self.counts: Counter[str] = Counter()
-        persisted_index = persisted(
-            in_python(self._rows, partial(_index, plan, reader), spark_schema(INDEX)), on_disk=True
-        )
+        rows = in_python(self._rows, partial(_index, plan, reader), spark_schema(INDEX))
+        persisted_index = persisted(rows, on_disk=True)
         try:
             with naming_missing_packages():
                 index = with_short_plan(persisted_index)
@@ -378,9 +377,8 @@ class PartRun(CheckedRun):
     def __init__(self, part: Part, plan: Plan) -> None:
         batch = part.batch
         names = tuple(batch.schema.names)
-        super().__init__(
-            Source("spark", lambda: iter([batch]), lambda _: batch, columns=names, can_hold_objects=False), plan
-        )
+        source = Source("spark", lambda: iter([batch]), lambda _: batch, columns=names, can_hold_objects=False)
+        super().__init__(source, plan)
         self._part = part
 
     def positions(self, start: int, size: int) -> np.ndarray[Any, Any]:
@@ -412,6 +410,5 @@ def _supported(plan: Plan, schema: pa.Schema, part: Part) -> pa.Table:
     usable[part.with_code(REPEATED_REQUEST_ID.code)] = False
     metrics = {metric.name: metric for metric in metrics_of("all")}
     found = [supports(metrics[name], masks, usable, plan.outputs) for name in schema.names[2:]]
-    return pa.Table.from_arrays(
-        [pa.array(part.positions), verdict(checked, "id"), *map(pa.array, found)], schema=schema
-    )
+    columns = [pa.array(part.positions), verdict(checked, "id"), *map(pa.array, found)]
+    return pa.Table.from_arrays(columns, schema=schema)

@@ -77,9 +77,8 @@ def inspect_other_rows(rows: Rows) -> None:
         names[row] = name
         for finding in findings:
             if finding.rule is UNKNOWN_FORMAT and rows.plan.suggested:
-                finding = replace(
-                    finding, hint=hint_for_unknown(rows.batch, rows.plan.suggested, rows.plan.unread, rows.plan.then)
-                )
+                hint = hint_for_unknown(rows.batch, rows.plan.suggested, rows.plan.unread, rows.plan.then)
+                finding = replace(finding, hint=hint)
             rows.log.add_finding(row, finding)
 
 
@@ -182,9 +181,8 @@ def apply_package_rules(rows: Rows) -> None:
 
 def _apply(found: Extension[RowRule], rows: Rows) -> None:
     rule, columns = found.value.rule, [name for name in found.value.columns if name in COLUMNS]
-    values = pa.RecordBatch.from_arrays(
-        [normalized(name, rows) for name in columns], schema=pa.schema([FIELDS[name] for name in columns])
-    )
+    schema = pa.schema([FIELDS[name] for name in columns])
+    values = pa.RecordBatch.from_arrays([normalized(name, rows) for name in columns], schema=schema)
     decoded = [rows.values[name] for name in columns]
     for row, cells in enumerate(to_rows(values)):
         if row in rows.unread or any(column[row] is FAILED for column in decoded):

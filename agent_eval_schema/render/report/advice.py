@@ -62,9 +62,8 @@ def next_commands(report: ReportSummary, fixes: FixPreview | None, out: str | No
     """What to type next; nothing if there is nothing to do. If the rows were written, people review those of `out`."""
     found = [code for s in (Severity.ERROR, Severity.WARNING) for code in report.codes_of(s)]
     if renames_columns(report):
-        read = (
-            "the ground truth by its likely name" if UNREAD_TRUTH.code in found else "the columns by their likely names"
-        )
+        has_truth = UNREAD_TRUTH.code in found
+        read = "the ground truth by its likely name" if has_truth else "the columns by their likely names"
         return [NextCommand(report.call.naming(report.suggested).validation(), f"reads {read}")]
     if fixes is not None:
         return [NextCommand(fixes.command, effect(fixes, report))]
@@ -111,9 +110,8 @@ def left_codes(report: ReportSummary, fixes: FixPreview | None) -> list[tuple[st
     """The codes that no fix resolves, with the number of issues: errors first, then those with the most issues."""
     counts: Mapping[str, int] = report.counts
     if fixes is not None:
-        counts = (
-            {code: n for code, n in counts.items() if code not in fixes.codes} if fixes.left is None else fixes.left
-        )
+        unfixed = {code: n for code, n in counts.items() if code not in fixes.codes}
+        counts = unfixed if fixes.left is None else fixes.left
     most_first = sorted(counts, key=lambda code: (-counts[code], code))
     both = (Severity.ERROR, Severity.WARNING)
     return [(code, counts[code]) for severity in both for code in most_first if RULES[code].severity is severity]

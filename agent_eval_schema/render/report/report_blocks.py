@@ -273,9 +273,8 @@ def _group(report: ReportSummary, shown: Shown, code: str, examples: Sequence[Is
     rows = f"{occurrences.rows:,}" if form == "page" else plural(occurrences.rows, "row")
     shares = [] if of_dataset else occurrences.shares(report.row_count)
     fullest = max(shares, default=0) or 1  # a step is the fuller the more rows of the code it has
-    strip = Strip(
-        len(shares), [(severity, runs([s / fullest for s in shares], 0.35, 0.65))], f"{code}: where in the dataset"
-    )
+    layer = (severity, runs([s / fullest for s in shares], 0.35, 0.65))
+    strip = Strip(len(shares), [layer], f"{code}: where in the dataset")
     where = _where(report, code)
     name = (Part(rule.name, "bold"), " ", *((Part(fixable, "badge"), " ") if fixable else ()))
     head: list[str | Part | Cell] = [
