@@ -106,9 +106,8 @@ def run(arguments: argparse.Namespace) -> int:
         for metric, _ in getattr(arguments, bound):  # a wrong name is reported before the file is read
             require_choice(f"--{bound}", metric, (*metrics, *([SINGLE_TOOL_USE] if arguments.tool_name else [])))
     if arguments.confidence is not None and not arguments.min and not arguments.max:
-        raise EvalSetError(
-            f"--confidence has no effect without --min or --max: set a threshold, such as --min {metrics[0]}=0.8"
-        )
+        example = f"--min {metrics[0]}=0.8"
+        raise EvalSetError(f"--confidence has no effect without --min or --max: set a threshold, such as {example}")
     options = {name: getattr(arguments, name) for name in ("tool_name", "duplicates", "empty", "match")}
     result, *older = (score_trajectories(open_input(file, arguments), metrics, **options) for file in read)
     comparison = older[0].compare(result, key=arguments.key) if older else None

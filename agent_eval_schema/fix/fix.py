@@ -211,10 +211,8 @@ def require_fixable(source: Source, path: str) -> None:
     require_writable(path)
     require_one_format(source, path)
     if source.repeated_columns:
-        names = ", ".join(source.repeated_columns)
-        raise EvalSetError(
-            f"{path}: cannot be written: only the first of several columns would be kept: {visible(names)}"
-        )
+        names = visible(", ".join(source.repeated_columns))
+        raise EvalSetError(f"{path}: cannot be written: only the first of several columns would be kept: {names}")
 
 
 def is_rewritten(source: Source, path: str) -> bool:

@@ -211,9 +211,7 @@ def _fill_expectations(rows: Rows) -> None:
 def _fill_one(rows: Rows, column: str, row: int, value: Any) -> None:
     preferred = rows.plan.preferred
     other = {"expected_response": "expected_facts", "expected_facts": "expected_response"}.get(column)
-    if (
-        other and rows.values[other][row] is not None
-    ):  # the row's own ground truth wins over the trace's, in either form
+    if other and rows.values[other][row] is not None:  # a row's own ground truth wins over the trace's, in either form
         is_of_trace = rows.filled[row] & BIT_OF[other]
         if is_of_trace and preferred in (column, other):
             message = f"dropped, as the trace has `{preferred}`"

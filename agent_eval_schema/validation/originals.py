@@ -38,11 +38,7 @@ from agent_eval_schema.validation.rows import BIT_OF, Rows
 ORIGINALS = columns_of(JsonValue)
 
 
-VIEWS = {
-    "inputs": ("request",),
-    "outputs": ("response",),
-    "expectations": ("custom_expected", *EXPECTED_COLUMNS),
-}
+VIEWS = {"inputs": ("request",), "outputs": ("response",), "expectations": ("custom_expected", *EXPECTED_COLUMNS)}
 """Per original the columns that contain the values that are read from it."""
 
 

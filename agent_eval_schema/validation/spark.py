@@ -118,8 +118,9 @@ def spark_validate(
     kept = [name for name in dict.fromkeys(words(keep)) if name in df.columns]
     for name in (VALID, ISSUES):
         if name in kept:
+            both = f"{VALID} and {ISSUES}"
             raise EvalSetError(
-                f"the validation result is written to {VALID} and {ISSUES}: rename the column {name} or do not keep it"
+                f"the validation result is written to {both}: rename the column {name} or do not keep it"
             )
     own = [field for name in kept for field in df.schema.fields if field.name == name]
     fields = [f"{backticked(field.name)} {field.dataType.simpleString()}" for field in own]
