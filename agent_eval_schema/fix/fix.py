@@ -6,7 +6,7 @@ source ──columns renamed──▶ batches ──search.py──▶ batches w
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
 from itertools import islice
@@ -36,7 +36,7 @@ from agent_eval_schema.io.files import same_form
 from agent_eval_schema.io.jsonl import REMOVED
 from agent_eval_schema.io.places import ending_of, with_part
 from agent_eval_schema.io.records import encode_cells
-from agent_eval_schema.io.source import Source, schema_of
+from agent_eval_schema.io.source import BatchFunction, Source, schema_of
 from agent_eval_schema.io.streams import DROPPED, STDOUT, Edits, Renames
 from agent_eval_schema.io.write import REWRITTEN, copy_file, require_writable, rewrite_file, write_batches
 from agent_eval_schema.issues import Finding, Issue
@@ -313,7 +313,7 @@ def _checked(fixed: FixedSource) -> Report:
 
 
 # --- rows of a cluster
-def fixes_of_batches(source: Source, plan: Plan) -> Callable[[pa.RecordBatch], pa.RecordBatch]:
+def fixes_of_batches(source: Source, plan: Plan) -> BatchFunction:
     """The function that fixes the cells of each batch, wherever its rows are. Raises EvalSetError if a column has to be
     renamed: whether that helps is seen in the whole dataset."""
     wrong = misspelled_columns(tuple(source.column_names())) if plan.format in OUR_COLUMNS else {}

@@ -38,6 +38,9 @@ HEAD_ROWS = 64
 """The number of rows that determine what is known before the data is read, whatever the size of the batches: remarks
 on the data, and its columns where each row may have columns of its own."""
 
+BatchFunction = Callable[[pa.RecordBatch], pa.RecordBatch]
+"""What makes a batch of another one, row by row; it can be pickled where the rows are elsewhere."""
+
 
 # --- A Reading: what a call asks of its data. It lives with the data, so that no step asks for something else, and the
 # advice of every step repeats it.
@@ -304,7 +307,7 @@ class Remote(Protocol):
     def any(self, test: Callable[[pa.RecordBatch], bool], /) -> bool:
         """Whether the test, which can be pickled, is true of any batch."""
 
-    def map(self, work: Callable[[pa.RecordBatch], pa.RecordBatch], /) -> Iterator[pa.RecordBatch]:
+    def map(self, work: BatchFunction, /) -> Iterator[pa.RecordBatch]:
         """Run a picklable function on every batch, where the rows are; its results in the order of the rows."""
 
 
@@ -323,9 +326,7 @@ class Share(Struct):
         return self.worker == (0 if alone else unit % self.workers)
 
 
-def schema_of(
-    source: Source, read: Callable[[pa.RecordBatch], pa.RecordBatch] | None = None, ragged: bool = False
-) -> pa.Schema:
+def schema_of(source: Source, read: BatchFunction | None = None, ragged: bool = False) -> pa.Schema:
     """The columns of a source in Arrow (as `read` makes them, perhaps others of each batch: `ragged`); varying rows and
     Python objects are read through."""
     batches = source.batches() if read is None else map(read, source.batches())

@@ -83,7 +83,7 @@ def print_columns(
     console: Console,
     headings: Sequence[str] | None,
     rows: Sequence[Sequence[Text]],
-    indent: int = 0,
+    indent: int,
     notes: Sequence[Text] = (),
 ) -> None:
     """A name and its numbers per line, aligned; where the console is too narrow, the numbers stand below the name. No

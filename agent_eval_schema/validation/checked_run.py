@@ -33,6 +33,7 @@ from agent_eval_schema.formats.mlflow import WRITTEN_ANEW
 from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.io import source as source_
 from agent_eval_schema.io.source import (
+    BatchFunction,
     Share,
     Source,
     first_rows,
@@ -77,9 +78,7 @@ Job = tuple[str, Plan, Share]
 """The job of a worker: the file, the plan of the validation, and the share of the worker."""
 
 
-def check_with_workers(
-    units: Iterable[tuple[int, pa.RecordBatch]], share: Share, path: str, plan: Plan
-) -> Iterator[pa.RecordBatch]:
+def check_with_workers(units: Iterable[Numbered], share: Share, path: str, plan: Plan) -> Iterator[pa.RecordBatch]:
     """The checked batches of a file, in order; the units are those of this process, which has the share of number 0.
     Raises EvalSetError if a worker could not do its share."""
     jobs: list[Job] = [(path, plan, replace(share, worker=k)) for k in range(1, share.workers)]
@@ -207,6 +206,9 @@ def check_received(plan: bytes) -> Iterator[tuple[int, bytes | pa.Buffer]]:
 Check: TypeAlias = Callable[..., pa.RecordBatch]
 """A batch and a plan → as many rows, which begin with the columns of VERDICT. Picklable: it runs where the rows are."""
 
+Pairs: TypeAlias = Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]
+"""Batches of a source, each with its checked batch."""
+
 ISSUES_COLUMN = "_issues"
 """The column that is added to the cells of an invalid row."""
 
@@ -286,7 +288,7 @@ class CheckedRun:
         else:
             yield from check_sent((batch for _, batch in units), plan, workers)
 
-    def pairs(self) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
+    def pairs(self) -> Pairs:
         """Check and count all batches, in order and in this process: each batch of the source, and checked."""
         for batch, checked in _stream(self.source, self.source.batches(), self._checking(self._first, self._check)):
             yield batch, self.add(checked)
@@ -342,7 +344,7 @@ class CheckedRun:
         """The normalized rows, made where the rows are."""
         return map(rows_of, self._checked_again(replace(self.plan, columns=True)))
 
-    def reread(self, mask: np.ndarray[Any, Any] | None = None) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
+    def reread(self, mask: np.ndarray[Any, Any] | None = None) -> Pairs:
         """The batches of the source, checked and normalized; with a mask only the rows where it is true."""
         batches = self.source.batches()
         kept = batches if mask is None else rows_where(batches, mask)
@@ -387,7 +389,7 @@ class CheckedRun:
             return {}
         return or_if_missing(lambda: excerpts(issues, self.source.batches(), find_format(self.plan.format).read), {})
 
-    def _checking(self, plan: Plan, check: Check = check_batch) -> Callable[[pa.RecordBatch], pa.RecordBatch]:
+    def _checking(self, plan: Plan, check: Check = check_batch) -> BatchFunction:
         """What checks the batches of the source in order."""
         made = partial(check, plan=plan)
         return made if self._parts is None else self._parts.resuming(made)
@@ -437,9 +439,7 @@ def _prepared(source: Source, plan: Plan) -> Source:
     return replace(source, remarks=(*source.remarks, *kept)) if kept else source
 
 
-def _stream(
-    source: Source, batches: Iterable[pa.RecordBatch], check: Callable[[pa.RecordBatch], pa.RecordBatch]
-) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
+def _stream(source: Source, batches: Iterable[pa.RecordBatch], check: BatchFunction) -> Pairs:
     """Each of these batches of a source and what the check makes of it, in order."""
     for batch in batches if source.kind in _IN_MEMORY else _read_ahead(batches):
         yield batch, check(batch)

@@ -6,7 +6,7 @@ The cells of the examples that a report shows are read from the source once more
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from json import JSONDecoder
 from json.decoder import scanstring  # type: ignore[attr-defined]
 
@@ -16,6 +16,7 @@ import pyarrow as pa
 from agent_eval_schema.cells.arrow import plain_values, to_values
 from agent_eval_schema.cells.batch import is_json_column
 from agent_eval_schema.cells.notes import line_texts, own_columns
+from agent_eval_schema.io.source import BatchFunction
 from agent_eval_schema.issues import Issue
 from agent_eval_schema.render.report.summary import Excerpt, Location
 from agent_eval_schema.text import jsontext
@@ -25,7 +26,7 @@ BEFORE, MARKED, AFTER = 60, 160, 60
 
 
 def excerpts(
-    issues: Iterable[Issue], batches: Iterable[pa.RecordBatch], read: Callable[[pa.RecordBatch], pa.RecordBatch]
+    issues: Iterable[Issue], batches: Iterable[pa.RecordBatch], read: BatchFunction
 ) -> dict[Location, Excerpt]:
     """The excerpts of the cells that the issues are about; an issue whose cell is absent has none.
 
@@ -50,7 +51,7 @@ def excerpts(
 
 
 def rows_in(
-    batches: Iterable[pa.RecordBatch], rows: Iterable[int], read: Callable[[pa.RecordBatch], pa.RecordBatch]
+    batches: Iterable[pa.RecordBatch], rows: Iterable[int], read: BatchFunction
 ) -> Iterator[tuple[int, int, pa.RecordBatch, pa.RecordBatch]]:
     """Each of these rows, its place in its batch, the batch as it came and as its format reads it; no later batch."""
     wanted, start, at = sorted(rows), 0, 0

@@ -30,7 +30,7 @@ from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.formats.column_names import column_renamer
 from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.io.arrow import fitted
-from agent_eval_schema.io.source import Source
+from agent_eval_schema.io.source import BatchFunction, Source
 from agent_eval_schema.io.spark import (
     PLACE_BITS,
     Stream,
@@ -162,7 +162,7 @@ class Reader(Struct, frozen=True):
 
     names: tuple[str, ...]
     columns: Mapping[str, str]
-    change: Callable[[pa.RecordBatch], pa.RecordBatch] | None = None
+    change: BatchFunction | None = None
     starts: Mapping[int, int] | None = None
     has_findings: bool = False
 
@@ -201,13 +201,7 @@ class CheckedFrame:
     Raises EvalSetError if a row of the DataFrame is not a row of the dataset: of a document, or of a span.
     """
 
-    def __init__(
-        self,
-        df: DataFrame,
-        source: Source,
-        plan: Plan,
-        change: Callable[[pa.RecordBatch], pa.RecordBatch] | None = None,
-    ) -> None:
+    def __init__(self, df: DataFrame, source: Source, plan: Plan, change: BatchFunction | None = None) -> None:
         from pyspark.sql.functions import expr
 
         require_rows_apart(source, plan)

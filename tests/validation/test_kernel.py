@@ -35,6 +35,7 @@ from agent_eval_schema.formats import deepeval
 from agent_eval_schema.io import files, source
 from agent_eval_schema.io import json as json_module
 from agent_eval_schema.render.report.report_blocks import report_text
+from agent_eval_schema.render.report.summary import Shown
 from agent_eval_schema.validation import kernel
 from agent_eval_schema.validation.checked_batch import join
 from agent_eval_schema.validation.plan import Plan
@@ -57,7 +58,7 @@ def whole(data: Any, **options: Any) -> Report:
     assert len(report.valid) == report.valid_count
     assert len(report.invalid) == report.invalid_count
     assert not UNSAFE.findall(
-        report_text(replace(summary_of(report), has_metrics=False), color=False, width=100, system="all")
+        report_text(replace(summary_of(report), has_metrics=False), Shown(), color=False, width=100, system="all")
     )
     return report
 

@@ -31,6 +31,9 @@ ANNOTATIONS_SHOWN = 10
 COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "notice"}
 
 
+Chosen = tuple[ReportSummary, Issue]
+"""An issue that is shown, and its report."""
+
 Lines = Callable[[Iterable[int]], Mapping[int, int]]
 """The rows of a file → the line on which each begins, as far as they have one."""
 
@@ -57,7 +60,7 @@ def github_text(lines_of: Mapping[ReportSummary, Lines], *, root: str = ".", com
     return "".join(line.replace("##[", r"##\x5b") + "\n" for line in lines)
 
 
-def _spread(reports: Sequence[ReportSummary], severity: Severity, most: int) -> list[tuple[ReportSummary, Issue]]:
+def _spread(reports: Sequence[ReportSummary], severity: Severity, most: int) -> list[Chosen]:
     """The findings that say most, without notes that need no action: each code in turn, and of a code each file."""
     codes = sorted({c for r in reports for c in r.counts if RULES[c].severity is severity})
     by_code = [
@@ -72,9 +75,7 @@ def _in_turn(groups: Iterable[Iterable[_T]]) -> Iterator[_T]:
     return (item for turn in zip_longest(*groups) for item in turn if item is not None)
 
 
-def _annotations(
-    chosen: Sequence[tuple[ReportSummary, Issue]], lines_of: Mapping[ReportSummary, Lines], root: str
-) -> Iterator[str]:
+def _annotations(chosen: Sequence[Chosen], lines_of: Mapping[ReportSummary, Lines], root: str) -> Iterator[str]:
     for report in dict.fromkeys(report for report, _ in chosen):
         issues = [issue for own, issue in chosen if own is report]
         lines = lines_of[report](i.row for i in issues if i.row is not None)

@@ -82,9 +82,8 @@ CODES_LEFT = 6
 """Codes that are named of those that no fix resolves."""
 
 
-def report_view(report: ReportSummary, shown: Shown | None = None, form: Form = "text", system: str = "") -> View:
+def report_view(report: ReportSummary, shown: Shown, form: Form = "text", system: str = "") -> View:
     """The report in one of its forms; a text has the metric coverage of the `system`, or that of its format."""
-    shown = shown or Shown()
     name = os.path.basename(report.name or "")
     following = next_commands(report, shown.fixes, shown.out)
     named = {step.command for step in following}
@@ -112,9 +111,7 @@ def report_view(report: ReportSummary, shown: Shown | None = None, form: Form = 
     )
 
 
-def report_text(
-    report: ReportSummary, shown: Shown | None = None, *, color: bool, width: int | None, system: str = ""
-) -> str:
+def report_text(report: ReportSummary, shown: Shown, *, color: bool, width: int | None, system: str = "") -> str:
     """The report for a terminal; of data without rows, its issues in one line each."""
     issues = () if report.row_count else (issue for code in report.counts for issue in report.examples[code])
     view = report_view(report, shown, system=system)

@@ -11,6 +11,7 @@ import pytest
 from agent_eval_schema import Report, diff_eval_sets, validate_eval_set
 from agent_eval_schema.render.printable import as_text
 from agent_eval_schema.render.report.report_blocks import metrics_view, report_text
+from agent_eval_schema.render.report.summary import Shown
 from agent_eval_schema.validation.report import summary_of
 from tests.conftest import DATA, ROOT, SAMPLES
 from tests.helpers.scores import scores_view
@@ -59,7 +60,7 @@ def test_metrics_without_rows_are_last(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_hints_break_at_words_outside_of_quotes(monkeypatch: pytest.MonkeyPatch) -> None:
     report = report_on("broken.jsonl", monkeypatch)
-    text = report_text(summary_of(report), color=False, width=60, system="databricks")
+    text = report_text(summary_of(report), Shown(), color=False, width=60, system="databricks")
     assert "→ Fill `request` (a string, `{messages}` or\n      `{query, history}`), or add" in text
 
 
