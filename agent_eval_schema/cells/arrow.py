@@ -122,9 +122,9 @@ def simplified(array: pa.Array) -> pa.Array:
         values, places = simplified(stored[0]), stored[1]
         # A text that is stored once may be repeated any number of times: offsets of 32 bits overflow without an error.
         return (values.cast(pa.large_string()) if pa.types.is_string(values.type) else values).take(places)
-    if _is_view(kind, "string"):
+    if pa.types.is_string_view(kind):
         return array.cast(pa.large_string())
-    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or _is_view(kind, "binary"):
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind):
         wide = array.cast(pa.large_binary())
         return pa.Array.from_buffers(pa.large_string(), len(wide), wide.buffers(), wide.null_count, wide.offset)
     if pa.types.is_fixed_size_binary(kind):
@@ -136,7 +136,7 @@ def _stored_once(array: pa.Array) -> tuple[pa.Array, pa.Array] | None:
     """The values of a dictionary or of runs, and for each cell the place of its value; None of other arrays."""
     if pa.types.is_dictionary(array.type):
         return array.dictionary, array.indices
-    if _is_of_runs(array.type):
+    if isinstance(array.type, pa.RunEndEncodedType):
         cells = np.arange(array.offset, array.offset + len(array))
         return array.values, pa.array(np.searchsorted(np.asarray(array.run_ends), cells, "right"))
     return None
@@ -158,16 +158,8 @@ def present(array: pa.Array) -> np.ndarray[Any, Any]:
 
 
 def has_value(array: pa.Array) -> bool:
-    known = not (pa.types.is_dictionary(array.type) or _is_of_runs(array.type))
+    known = not (pa.types.is_dictionary(array.type) or isinstance(array.type, pa.RunEndEncodedType))
     return array.null_count < len(array) and (known or bool(present(array).any()))
-
-
-def _is_of_runs(kind: pa.DataType) -> bool:
-    return str(kind).startswith("run_end_encoded")
-
-
-def _is_view(kind: pa.DataType, of: str) -> bool:
-    return str(kind) == f"{of}_view"
 
 
 def is_text(kind: pa.DataType) -> bool:
@@ -205,7 +197,7 @@ def plain_values(kind: pa.DataType) -> Callable[[Any], Any]:
     if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
         item = plain_values(kind.value_type)
         return item if item is unchanged else lambda v: None if v is None else [item(x) for x in v]
-    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or _is_view(kind, "binary"):
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind):
         return lambda v: v.decode("utf-8", "replace") if isinstance(v, bytes) else v
     if pa.types.is_struct(kind):
         fields = {f.name: plain_values(f.type) for f in kind}
@@ -387,4 +379,4 @@ def stored_types(kind: pa.DataType) -> list[pa.DataType]:
     """The type of the values that a type of storage encodes: a dictionary, runs, an extension."""
     if isinstance(kind, pa.BaseExtensionType):
         return [kind.storage_type]
-    return [kind.value_type] if pa.types.is_dictionary(kind) or _is_of_runs(kind) else []
+    return [kind.value_type] if pa.types.is_dictionary(kind) or isinstance(kind, pa.RunEndEncodedType) else []

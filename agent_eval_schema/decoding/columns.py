@@ -109,20 +109,6 @@ def _as_bool(value: Any) -> Any:
     return words.get(value.strip().lower(), value) if isinstance(value, str) else value
 
 
-_CONTEXT_RULES = {
-    ("[]", "*"): retrieval.DOCUMENT_SHAPE,
-    ("doc_uri", "missing"): retrieval.MISSING_DOC_URI,
-    ("doc_uri", "*"): retrieval.DOC_URI_VALUE,
-    ("content", "*"): retrieval.DOCUMENT_CONTENT,
-    ("*", "unknown"): retrieval.DOCUMENT_KEY,
-}
-_TRAJECTORY_RULES = {
-    ("tool_name", "*"): tools.MISSING_TOOL_NAME,
-    ("tool_input", "*"): tools.TOOL_INPUT,
-    ("*", "unknown"): tools.TOOL_CALL_KEY,
-}
-
-
 def _uri_in_metadata(value: Any, problem: Problem) -> Problem:
     """A document of LangChain or mlflow has its uri in its metadata; its `id` is another thing."""
     place = _DOCUMENT_AT.search(problem.path) if (problem.field, problem.kind) == ("doc_uri", "missing") else None
@@ -144,14 +130,24 @@ _DOCUMENT_AT = re.compile(r"\[(\d+)\]")
 _CONTEXT = Shape(
     Contexts,
     retrieval.CONTEXT_SHAPE,
-    _CONTEXT_RULES,
+    {
+        ("[]", "*"): retrieval.DOCUMENT_SHAPE,
+        ("doc_uri", "missing"): retrieval.MISSING_DOC_URI,
+        ("doc_uri", "*"): retrieval.DOC_URI_VALUE,
+        ("content", "*"): retrieval.DOCUMENT_CONTENT,
+        ("*", "unknown"): retrieval.DOCUMENT_KEY,
+    },
     keep=lambda value: [Document(d["doc_uri"], d.get("content"), other_keys(d, "doc_uri", "content")) for d in value],
     explain=_uri_in_metadata,
 )
 _TRAJECTORY = Shape(
     Trajectory,
     tools.TRAJECTORY_SHAPE,
-    _TRAJECTORY_RULES,
+    {
+        ("tool_name", "*"): tools.MISSING_TOOL_NAME,
+        ("tool_input", "*"): tools.TOOL_INPUT,
+        ("*", "unknown"): tools.TOOL_CALL_KEY,
+    },
     keep=lambda value: [
         ToolCall(c["tool_name"], c.get("tool_input"), other_keys(c, "tool_name", "tool_input")) for c in value
     ],

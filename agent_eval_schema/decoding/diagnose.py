@@ -111,7 +111,7 @@ def _walk_entries(node: inspect.DictType, value: dict[Any, Any], path: str) -> I
 
 
 def _wrong_type(nodes: list[inspect.Type], value: Any, path: str, field: str) -> Problem:
-    expected = dict.fromkeys(_NAMES.get(type(n), "null") for n in nodes if not isinstance(n, inspect.NoneType))
+    expected = dict.fromkeys(_KINDS[type(n)][0] for n in nodes if not isinstance(n, inspect.NoneType))
     message = f"expected {' or '.join(expected)}, got {describe(value)}"
     return Problem(path, field, "null" if value is None else "type", message, _remedy(set(expected), value))
 
@@ -125,33 +125,23 @@ def _remedy(expected: set[str], value: Any) -> str:
     return ""
 
 
-_ACCEPTS: dict[type[inspect.Type], Callable[[Any], bool]] = {
-    inspect.AnyType: lambda _: True,
-    inspect.NoneType: lambda v: v is None,
-    inspect.BoolType: lambda v: isinstance(v, bool),
-    inspect.IntType: lambda v: isinstance(v, int) and not isinstance(v, bool),
-    inspect.FloatType: lambda v: _is_number(v),
-    inspect.StrType: lambda v: isinstance(v, str),
-    inspect.LiteralType: lambda v: isinstance(v, str),
-    inspect.ListType: lambda v: isinstance(v, list),
-    inspect.DictType: lambda v: isinstance(v, dict),
-    inspect.StructType: lambda v: isinstance(v, dict),
+_KINDS: dict[type[inspect.Type], tuple[str, Callable[[Any], bool]]] = {
+    inspect.AnyType: ("any value", lambda _: True),
+    inspect.NoneType: ("null", lambda v: v is None),
+    inspect.BoolType: ("true or false", lambda v: isinstance(v, bool)),
+    inspect.IntType: ("a whole number", lambda v: isinstance(v, int) and not isinstance(v, bool)),
+    inspect.FloatType: ("a number", lambda v: _is_number(v)),
+    inspect.StrType: ("text", lambda v: isinstance(v, str)),
+    inspect.LiteralType: ("text", lambda v: isinstance(v, str)),
+    inspect.ListType: ("a list", lambda v: isinstance(v, list)),
+    inspect.DictType: ("an object", lambda v: isinstance(v, dict)),
+    inspect.StructType: ("an object", lambda v: isinstance(v, dict)),
 }
-
-_NAMES: dict[type[inspect.Type], str] = {
-    inspect.BoolType: "true or false",
-    inspect.IntType: "a whole number",
-    inspect.FloatType: "a number",
-    inspect.StrType: "text",
-    inspect.LiteralType: "text",
-    inspect.ListType: "a list",
-    inspect.DictType: "an object",
-    inspect.StructType: "an object",
-}
+"""The values of each kind of type, in words and as a test."""
 
 
 def _accepts(node: inspect.Type, value: Any) -> bool:
-    return _ACCEPTS[type(node)](value)
+    return _KINDS[type(node)][1](value)
 
 
 def _is_number(value: Any) -> bool:

@@ -39,9 +39,9 @@ from agent_eval_schema.formats.format import (
     save_json,
     with_ids,
 )
-from agent_eval_schema.formats.genai import CASES, OF_DATASET, OF_EVALSET, RESULTS, calls_in, cases_of
+from agent_eval_schema.formats.genai import CASES, OF_DATASET, OF_EVALSET, RESULTS, calls_in
 from agent_eval_schema.formats.genai import OF_CASE as OF_GENAI_CASE
-from agent_eval_schema.formats.shapes import as_tags, as_text, has_entries, read_calls, with_camel
+from agent_eval_schema.formats.shapes import all_in, as_tags, as_text, has_entries, read_calls, with_camel
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules import adk
 from agent_eval_schema.rules.pages import ADK_EVALUATE
@@ -67,7 +67,7 @@ def is_evalset(names: Sequence[str], head: Head) -> bool:
     """An evalset, and no EvaluationDataset of Vertex AI, whose cases have a prompt and responses."""
     if not set(CASES) & set(names):
         return False
-    cases = [c for row in head() for c in cases_of(row)]
+    cases = [c for row in head() for c in all_in(row, CASES)]
     if not cases:  # which both may be, without a key beside them
         return bool(set(names) - set(CASES)) and OF_DATASET.isdisjoint(names)
     first = next((c for c in cases if isinstance(c, dict)), {})
@@ -93,10 +93,9 @@ def turns_of_evalset(document: Mapping[str, Any]) -> Iterator[Unfolded]:
     """The turns of an evalset, of the cases under either spelling of the key. The issues of an evalset or a case are
     reported on its first turn. google-adk reads no cases under `evalCases`, so it has no issues for them."""
     found = _by_turn(inspect_value(document))
-    beside = {_own(OF_SET, k): v for k, v in document.items() if snake_case(k) != "eval_cases"}
-    found_at = [key for key in document if snake_case(key) == "eval_cases"]
-    found_at.sort(key=lambda key: key != "eval_cases")  # whose issues have the numbers of its cases
-    lists = [document[key] for key in found_at] or [None]
+    beside = {_own(OF_SET, k): v for k, v in document.items() if k not in CASES}
+    # first those of `eval_cases`, whose issues have the numbers of its cases
+    lists = [document[key] for key in CASES if key in document] or [None]
     cases = [case for fields in lists for case in (fields if isinstance(fields, list) else [fields])]
     for i, case in enumerate(cases):
         fields = snake_keys(case) if isinstance(case, dict) else {"conversation": case}
@@ -104,15 +103,13 @@ def turns_of_evalset(document: Mapping[str, Any]) -> Iterator[Unfolded]:
         scenario = fields.get("conversation_scenario")
         prompt = snake_keys(scenario).get("starting_prompt") if isinstance(scenario, dict) else None
         of_case["user_content"] = prompt and {"role": "user", "parts": [{"text": prompt}]}
-        for turn in _turns(fields.get("eval_id"), fields.get("conversation"), {**beside, **of_case}):
-            yield turn, [*found.get((i, turn["turn"] - 1), ()), *_cut(turn)]
+        yield from _turns(fields.get("eval_id"), fields.get("conversation"), {**beside, **of_case}, found, i)
 
 
 def turns_of_session(session: Mapping[str, Any]) -> Iterator[Unfolded]:
     found = _by_turn(inspect_value(session, SESSION))
     beside = {"query": None, **({"session_input": initial} if (initial := session.get("initial_session")) else {})}
-    for turn in _turns(session.get("name"), session.get("data"), beside):
-        yield turn, [*found.get((0, turn["turn"] - 1), ()), *_cut(turn)]
+    yield from _turns(session.get("name"), session.get("data"), beside, found)
 
 
 def turns_of_scenarios(document: Mapping[str, Any]) -> Iterator[Unfolded]:
@@ -138,8 +135,7 @@ def turns_of_result(document: Mapping[str, Any]) -> Iterator[Unfolded]:
             turns.append({**expected, "actual_invocation": actual, "scores": scores})
         if turns:
             turns[-1]["scores"] = {**_scores(case.get("overall_eval_metric_results")), **turns[-1]["scores"]}
-        for turn in _turns(case.get("eval_id"), turns, {**beside, **session}):
-            yield turn, [*_cut(turn)]
+        yield from _turns(case.get("eval_id"), turns, {**beside, **session}, {})
 
 
 def _objects(values: Any) -> list[dict[str, Any]]:
@@ -175,8 +171,11 @@ _MEANS_ELSE = frozenset((*COLUMNS, "creation_timestamp", "rubrics"))
 """Keys that a turn has too, and the canonical columns."""
 
 
-def _by_turn(defects: Iterable[Found]) -> dict[tuple[int, int], list[Finding]]:
-    """The findings of each turn, by the numbers of case and turn; those of a case are on its first turn."""
+_ByTurn = Mapping[tuple[int, int], Sequence[Finding]]
+"""The findings of each turn, by the numbers of case and turn; those of a case are on its first turn."""
+
+
+def _by_turn(defects: Iterable[Found]) -> _ByTurn:
     found: dict[tuple[int, int], list[Finding]] = {}
     for place, finding in defects:
         numbers = {key: number for key, number in pairwise(place[:4]) if isinstance(number, int)}
@@ -185,7 +184,7 @@ def _by_turn(defects: Iterable[Found]) -> dict[tuple[int, int], list[Finding]]:
     return found
 
 
-def _turns(eval_id: Any, conversation: Any, beside: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def _turns(eval_id: Any, conversation: Any, beside: Row, found: _ByTurn, case: int = 0) -> Iterator[Unfolded]:
     """The turns of one conversation; an invalid one is a single row, with the columns of its case."""
     turns = conversation if isinstance(conversation, list) and conversation else [{}]
     history = list(map(_for_later, turns))
@@ -197,7 +196,7 @@ def _turns(eval_id: Any, conversation: Any, beside: Mapping[str, Any]) -> Iterat
             "turns": len(turns),
             "history": history[max(0, i - MOST_BEFORE) : i],
         }
-        yield {**beside, **snake_keys(own), **place}
+        yield {**beside, **snake_keys(own), **place}, [*found.get((case, i), ()), *_cut(place)]
 
 
 def _for_later(turn: Any) -> Any:

@@ -93,8 +93,7 @@ def turns_of_scenarios(row: Row) -> Iterator[Unfolded]:
             yield {"scenario_id": None, "input": None}, (Finding(NOT_A_LIST, message, path=path),)
             continue
         if not turns:
-            first = {k: merged.pop(k) for k in ("input", "expected_response") if k in merged}
-            merged["turns"] = [first]
+            merged["turns"] = [{k: merged.pop(k) for k in ("input", "expected_response") if k in merged}]
         yield from _TURNS.unfold(merged)
 
 

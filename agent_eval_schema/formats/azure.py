@@ -88,10 +88,8 @@ def _answer(response: Any) -> Any:
 
 
 def _calls_made(response: Any) -> Calls | None:
-    value = structured(response)
-    if not isinstance(value, list):
-        return None
-    found = [_call(p) for m in value if isinstance(m, dict) for p in (m, *all_of(m.get("content")))]
+    messages = [message for message in all_of(response) if isinstance(message, dict)]
+    found = [_call(part) for message in messages for part in (message, *all_of(message.get("content")))]
     return [call for call in found if call is not None] or None
 
 

@@ -21,6 +21,7 @@ from agent_eval_schema.formats.detection import Signs, each_with
 from agent_eval_schema.formats.format import Field, Format, Nested, Row, Writer
 from agent_eval_schema.formats.kept import dropped_of, inspect_kinds
 from agent_eval_schema.formats.shapes import (
+    all_in,
     all_of,
     has_entries,
     inspecting,
@@ -112,8 +113,7 @@ def _read_rest(source: Row, row: dict[str, Any]) -> None:
     """A conversation: the last question, after the turns before it, and the turns of the agent that follow. For a
     scenario without turns, which a model is yet to play, the scenario is the question. `expectations` are what must and
     must not be in the answer, for a metric of DeepEval."""
-    parsed = structured(source.get("turns"))
-    turns = [t for t in parsed if isinstance(t, dict)] if isinstance(parsed, list) else []
+    turns = [t for t in all_of(source.get("turns")) if isinstance(t, dict)]
     end = max((i for i, t in enumerate(turns) if t.get("role") == "user"), default=len(turns) - 1) + 1
     done = turns[end:]  # by the agent, after the question
     calls = [call for t in done for call in _read_calls(_either(t, "tools_called", "toolsCalled")) or ()]
@@ -193,10 +193,8 @@ def _rejected_expectations(source: Row) -> Iterator[Finding]:
 
 
 def cases_of_run(run: Row) -> Iterator[tuple[dict[str, Any], tuple[()]]]:
-    for name in CASES:
-        cases = structured(run.get(name))
-        for case in cases if isinstance(cases, list) else ():
-            yield (case if isinstance(case, dict) else {"input": case}), ()
+    for case in all_in(run, CASES):
+        yield (case if isinstance(case, dict) else {"input": case}), ()
 
 
 def as_csv_cells(row: Row) -> dict[str, Any]:

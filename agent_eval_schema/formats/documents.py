@@ -59,16 +59,18 @@ class CaseList(Struct, frozen=True):
 
     def document(self, rows: Sequence[CanonicalRow], form: Format) -> Written:
         """The document of canonical rows, with the columns that the format passes through."""
-        shared: dict[str, Any] = {}
         columns = {name: name for name in self.empty if name != self.key} | dict(self.of_document)
-        for name, column in columns.items():
-            values = [structured(row.get(column)) for row in rows]
-            if values and values[0] is not None and all(value == values[0] for value in values):
-                shared[name] = values[0]
+        values = {name: [structured(row.get(column)) for row in rows] for name, column in columns.items()}
         own = form.passthrough_columns - self.empty.keys() - set(self.of_document.values())
         cases = [form.write_row(row) | {k: v for k, v in row.items() if k in own and v is not None} for row in rows]
-        document = {**self.empty, **shared, self.key: cases}
+        document = {**self.empty, **shared_values(values), self.key: cases}
         return Written(document, document, form.name, range(len(rows)))
+
+
+def shared_values(values: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
+    """By key the value that all rows have."""
+    first = {key: found[0] for key, found in values.items() if found and found[0] is not None}
+    return {key: value for key, value in first.items() if all(other == value for other in values[key])}
 
 
 def with_truth(rows: Iterable[Unfolded], truth: Row) -> Iterator[Unfolded]:

@@ -12,6 +12,7 @@ pydantic-evals 2.20.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import count
 from string import ascii_uppercase
 from typing import Any
 
@@ -273,19 +274,13 @@ def _read_input(value: Any) -> Any:
     messages = structured(value)
     if not isinstance(messages, list):
         return asked_in(value)
-    return asked_in([_with_parts(_with_calls(m, _openai_call), _openai_part) for m in messages])
+    return asked_in([_with_each(_with_each(m, "tool_calls", _openai_call), "content", _openai_part) for m in messages])
 
 
-def _with_calls(message: Any, convert: Callable[[int, dict[str, Any]], dict[str, Any]]) -> Any:
-    calls = message.get("tool_calls") if isinstance(message, dict) else None
-    if not isinstance(calls, list):
-        return message
-    return {**message, "tool_calls": [convert(i, c) if isinstance(c, dict) else c for i, c in enumerate(calls)]}
-
-
-def _with_parts(message: Any, convert: Callable[[Any], Any]) -> Any:
-    content = message.get("content") if isinstance(message, dict) else None
-    return {**message, "content": [convert(part) for part in content]} if isinstance(content, list) else message
+def _with_each(message: Any, key: str, convert: Callable[[Any, int], Any]) -> Any:
+    """The message with the entries of a list in it converted, by the entry and its place."""
+    entries = message.get(key) if isinstance(message, dict) else None
+    return {**message, key: list(map(convert, entries, count()))} if isinstance(entries, list) else message
 
 
 _PARTS: dict[Any, Sequence[str]] = {
@@ -300,12 +295,12 @@ def _is_part(part: Any) -> bool:
     return isinstance(part, dict) and all(key in part for key in _PARTS.get(str(part.get("type", "text")), ("\0",)))
 
 
-def _openai_part(part: Any) -> Any:
+def _openai_part(part: Any, _: int) -> Any:
     is_image = isinstance(part, dict) and part.keys() == {"type", "image"} and part["type"] == "image"
     return {"type": "image_url", "image_url": {"url": part["image"]}} if is_image else part
 
 
-def _inspect_part(part: Any) -> dict[str, Any]:
+def _inspect_part(part: Any, _: int) -> dict[str, Any]:
     """A part as Inspect takes it: an image of OpenAI's chat, a text, or anything else as its JSON."""
     if _is_part(part):
         return dict(part)
@@ -335,12 +330,11 @@ def _inspect_messages(source: Row) -> Iterator[Finding]:
                 yield Finding(MESSAGE_REJECTED, message, "input", f"input[{i}].content[{k}]")
 
 
-def _openai_call(_: int, call: dict[str, Any]) -> dict[str, Any]:
-    name, arguments = call.get("function"), call.get("arguments")
-    if not isinstance(name, str):
+def _openai_call(call: Any, _: int) -> Any:
+    if not isinstance(call, dict) or not isinstance(call.get("function"), str):
         return call
     rest = {key: value for key, value in call.items() if key != "arguments"}
-    return {**rest, "function": {"name": name, "arguments": encode_text(arguments)}}
+    return {**rest, "function": {"name": call["function"], "arguments": encode_text(call.get("arguments"))}}
 
 
 def _write_input(request: Row) -> Any:
@@ -349,12 +343,12 @@ def _write_input(request: Row) -> Any:
     if isinstance(question, str):
         return question
     found = [{**m, "role": _ROLES.get(m["role"], m["role"]), "content": m.get("content") or ""} for m in question]
-    return [_with_parts(_with_calls(m, _inspect_call), _inspect_part) for m in found]
+    return [_with_each(_with_each(m, "tool_calls", _inspect_call), "content", _inspect_part) for m in found]
 
 
-def _inspect_call(index: int, call: dict[str, Any]) -> dict[str, Any]:
+def _inspect_call(call: Any, index: int) -> Any:
     """Inspect requires an ID, and arguments that are an object."""
-    called = call.get("function")
+    called = call.get("function") if isinstance(call, dict) else None
     if not isinstance(called, dict):
         return call
     arguments = read_arguments(called.get("arguments")) or {}

@@ -22,9 +22,10 @@ from typing import Any
 from agent_eval_schema.decoding import chat
 from agent_eval_schema.formats.adk_schema import snake_case
 from agent_eval_schema.formats.detection import Signs, each_with
-from agent_eval_schema.formats.documents import CaseList, with_truth
+from agent_eval_schema.formats.documents import CaseList, shared_values, with_truth
 from agent_eval_schema.formats.format import Field, Format, Head, Nested, Row, Unfolded, Writer, lists_in
 from agent_eval_schema.formats.shapes import (
+    all_in,
     all_of,
     as_text,
     objects_of,
@@ -63,14 +64,10 @@ def _text(value: Any) -> Any:
 
 def calls_in(contents: Any) -> list[dict[str, Any]]:
     """The function calls in a list of contents, or of events that have one."""
-    calls = []
-    for item in all_of(contents):
-        content = item.get("content", item) if isinstance(item, dict) else None
-        for part in _parts(content):
-            call = part.get("function_call")
-            if isinstance(call, dict) and "name" in call:
-                calls.append({"tool_name": call["name"], "tool_input": call.get("args") or {}})
-    return calls
+    items = [item.get("content", item) for item in all_of(contents) if isinstance(item, dict)]
+    calls = [part.get("function_call") for content in items for part in _parts(content)]
+    named = [call for call in calls if isinstance(call, dict) and "name" in call]
+    return [{"tool_name": call["name"], "tool_input": call.get("args") or {}} for call in named]
 
 
 def _content(text: str, role: str = "user") -> dict[str, Any]:
@@ -203,7 +200,7 @@ def _is_dataset(names: Sequence[str], head: Head) -> bool:
     """An EvaluationDataset: cases with a prompt or responses; those of an evalset of ADK have a conversation."""
     if not set(CASES) & set(names):
         return False
-    cases = [_snake(structured(c)) for row in head() for c in cases_of(row)]
+    cases = [_snake(structured(c)) for row in head() for c in all_in(row, CASES)]
     if not cases:
         return FRAME not in names and not OF_DATASET.isdisjoint(names)
     found = next((c for c in cases if c), {})
@@ -212,11 +209,6 @@ def _is_dataset(names: Sequence[str], head: Head) -> bool:
 
 CASES = with_camel("eval_cases")
 """The keys of the list of cases: a dataset may have both."""
-
-
-def cases_of(row: Mapping[str, Any]) -> list[Any]:
-    """The cases under each key."""
-    return [case for key in CASES for case in all_of(row.get(key))]
 
 
 FRAME = "eval_dataset_df"
@@ -237,7 +229,7 @@ OF_DATASET = OF_CASE.union(with_camel(FRAME, "candidate_name", "bigquery_source"
 def rows_of_dataset(row: Row) -> Iterator[Unfolded]:
     """A row per case, or per turn of its agent data."""
     beside = {k: v for k, v in row.items() if k not in CASES}
-    for case in map(structured, cases_of(row)):
+    for case in map(structured, all_in(row, CASES)):
         yield from rows_of_agent_data({**beside, **(_snake(case) or {"prompt": case})})
 
 
@@ -264,7 +256,7 @@ def _rows_of_result(document: Row) -> Iterator[Unfolded]:
             index = found["response_index"] if isinstance(found.get("response_index"), int) else index
             # with several candidates there is a dataset for each, else a case has several responses
             dataset = datasets[index if 0 <= index < len(datasets) else 0] if datasets else {}
-            cases = cases_of(dataset) or all_of(structured(dataset.get(FRAME)))
+            cases = all_in(dataset, CASES) or all_of(structured(dataset.get(FRAME)))
             row = _snake(structured(cases[case])) if 0 <= case < len(cases) else {}
             responses = all_of(row.get("responses"))
             row |= {"responses": responses[index : index + 1]} if 0 <= index < len(responses) else {}
@@ -365,7 +357,7 @@ _OF_TURN = frozenset({"prompt", "response", "intermediate_events", _IDS[0], *_HI
 def dataset_of(rows: Sequence[Row]) -> dict[str, Any]:
     """The dataset of rows. The rows of a session are one case with its agent data, if each has those before it as its
     history and only the last one has ground truth: then the case is read as these rows."""
-    shared = {n: rows[0][n] for n in _OF_DATASET if rows and all(r.get(n) == rows[0].get(n) is not None for r in rows)}
+    shared = shared_values({name: [row.get(name) for row in rows] for name in _OF_DATASET})
     cases: list[dict[str, Any]] = []
     left = [{k: v for k, v in row.items() if k not in shared and v not in (None, [])} for row in rows]
     while left:

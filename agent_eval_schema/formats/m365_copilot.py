@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from agent_eval_schema.formats.detection import Signs
-from agent_eval_schema.formats.documents import TURN, Conversations, with_own_names
+from agent_eval_schema.formats.documents import TURN, Conversations, shared_values, with_own_names
 from agent_eval_schema.formats.format import Field, Format, Head, Row, Unfolded, Writer, lists_in, save_json
 from agent_eval_schema.formats.shapes import (
     all_of,
@@ -40,11 +40,7 @@ _OF_THREAD = ("description", "conversation_id", "summary")
 
 def _document(sessions: list[dict[str, Any]]) -> dict[str, Any]:
     """The dataset: what all sessions share is its own, and a lone prompt without a name is an item of its own."""
-    shared = {}
-    for key in _OF_DOCUMENT:
-        values = [session.pop(key, None) for session in sessions]
-        if values and values[0] is not None and all(value == values[0] for value in values):
-            shared[key] = values[0]
+    shared = shared_values({key: [session.pop(key, None) for session in sessions] for key in _OF_DOCUMENT})
     items = [
         session["turns"][0] if len(session["turns"]) == 1 and session.keys() == {"turns"} else session
         for session in with_own_names(sessions, "name")

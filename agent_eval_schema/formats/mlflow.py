@@ -150,13 +150,11 @@ def remarks(first: Sequence[pa.RecordBatch]) -> list[Finding]:
     return found
 
 
-def notes_beside_inputs(batch: pa.RecordBatch, expected: Sequence[str]) -> Notes:
+def _notes_beside_inputs(batch: pa.RecordBatch) -> Notes:
     """The ground truth in the expected columns next to `inputs`, by row; the same key in `expectations` wins."""
     notes = Notes()
-    names = [n for n in expected if n in batch.schema.names] if "inputs" in batch.schema.names else []
-    if not names:
-        return notes
-    own = read_cells(batch, "expectations")
+    names = [n for n in EXPECTED if n in batch.schema.names] if "inputs" in batch.schema.names else []
+    own = read_cells(batch, "expectations") if names else None
     for name in names:
         cells = read_cells(batch, name)
         for row, text in enumerate(cells.texts if cells is not None else ()):
@@ -206,7 +204,7 @@ def read_mlflow(batch: pa.RecordBatch) -> pa.RecordBatch:
         parts = batch.select([name for name in TEST_CASE if name in batch.schema.names])
         batch = with_columns(batch, {"inputs": row_texts(parts, TEST_CASE[2:])}, TEST_CASE)
     unreadable = {(i, f.column) for i, found in reading_problems(batch).items() for f in found}
-    notes = notes_beside_inputs(batch, EXPECTED)
+    notes = _notes_beside_inputs(batch)
     result: dict[str, Sequence[str | None]] = {}
     for name, column, read in (
         ("inputs", "request", partial(_request, are_cases=are_cases)),

@@ -16,7 +16,7 @@ A turn keeps its own keys and gets four columns beside them: `eval_id`, `turn` (
 and `history`, the turns before it. A format (adk.py) then reads the turns as it reads any row.
 """
 
-from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from functools import lru_cache, partial
 from itertools import islice, pairwise, product
 from typing import Any, cast
@@ -26,8 +26,8 @@ import pyarrow.compute as pc
 from msgspec.structs import replace
 
 from agent_eval_schema.cells.arrow import is_text, to_values
-from agent_eval_schema.cells.cells import native
-from agent_eval_schema.cells.notes import is_hidden, notes_on, reading_problems, with_notes
+from agent_eval_schema.cells.cells import native_rows
+from agent_eval_schema.cells.notes import notes_on, reading_problems, with_notes
 from agent_eval_schema.errors import RAISED, EvalSetError, ExtensionWarning, warn_caller
 from agent_eval_schema.formats.format import Format, Head, Nested, Row, Unfold, Unfolded
 from agent_eval_schema.formats.otel_traces import COLUMN, collected, is_export
@@ -147,7 +147,8 @@ def _unfold(batches: Callable[[], Iterator[pa.RecordBatch]], nesting: Nested) ->
         unread, noted = _not_utf8(batch), notes_on(batch)
         broken = sorted(reading_problems(batch) | unread.keys())
         for start, end in pairwise([-1, *broken, batch.num_rows]):
-            objects = _objects(batch.slice(start + 1, end - start - 1), nesting.parts)
+            rows = native_rows(batch.slice(start + 1, end - start - 1))
+            objects = [{n: structured(v) if n in nesting.parts else v for n, v in row.items()} for row in rows]
             turns: list[Unfolded] = []
             for place, row in enumerate(objects, start + 1):
                 unfolded_row, others = _with_lists(row, nesting.lists)
@@ -229,7 +230,7 @@ def _first_objects(source: Source, nesting: Nested) -> Sequence[Row]:
             except pa.ArrowInvalid:
                 unread = _not_utf8(batch)
                 batch = batch.filter(pa.array([i not in unread for i in range(batch.num_rows)]))
-            found += _objects(batch)
+            found += native_rows(batch)
     except pa.ArrowInvalid:  # reported where the cells are read
         return []
     return found
@@ -237,12 +238,6 @@ def _first_objects(source: Source, nesting: Nested) -> Sequence[Row]:
 
 LOOKED_AT = 20
 """The rows that are inspected where the columns do not suffice."""
-
-
-def _objects(batch: pa.RecordBatch, parts: Container[str] = ()) -> list[dict[str, Any]]:
-    columns = {f.name: native(batch, i) for i, f in enumerate(batch.schema) if not is_hidden(f)}
-    columns = {n: list(map(structured, v)) if n in parts else v for n, v in columns.items()}
-    return [{n: v[i] for n, v in columns.items() if v[i] is not None} for i in range(batch.num_rows)]
 
 
 def _by_columns(table: Row) -> dict[str, list[Any]] | None:

@@ -211,23 +211,22 @@ def _of_place(name: str) -> Source:
     if is_excel(name):
         return expand_rows(open_excel(name))
     base, key = part_of(name)
+    documents = _documents_of(base)
     if key:
-        return replace(with_list(_documents_of(base) or open_file(base), key), name=name)
-    return _of_app(name) or expand_rows(open_file(name))
+        return replace(with_list(documents or open_file(base), key), name=name)
+    if documents is not None and not name.lower().endswith(_YAML):
+        return documents
+    return expand_rows(documents or open_file(name))
 
 
-def _of_app(path: str) -> Source | None:
-    """The evaluations of an exported app of CES, or the rows of a YAML file. A folder with files of rows is a table."""
-    from agent_eval_schema.formats.nested import expand_rows
-
-    found = _documents_of(path)
-    return expand_rows(found) if found is not None and path.lower().endswith((".yaml", ".yml")) else found
+_YAML = (".yaml", ".yml")
 
 
 def _documents_of(path: str) -> Source | None:
-    """The documents of an exported app of CES, or of a YAML file."""
+    """The evaluations of an exported app of CES, or the documents of a YAML file. A folder with files of rows is a
+    table."""
     is_folder = os.path.isdir(path)
-    if not (is_folder or path.lower().endswith((".zip", ".yaml", ".yml"))):
+    if not (is_folder or path.lower().endswith((".zip", *_YAML))):
         return None
     from agent_eval_schema.formats.ces.app import open_app
 

@@ -9,7 +9,7 @@ to come: first the last row of each trace, then the spans. A row that has all of
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -89,13 +89,11 @@ def _structured(row: dict[str, Any]) -> dict[str, Any]:
     return {name: jsontext.structured(value) for name, value in row.items()}
 
 
-class _Row:
+class _Row(NamedTuple):
     """The spans in one row: the text of its list, if it is the usual document, else the parts of it."""
 
-    __slots__ = ("text", "value")
-
-    def __init__(self, text: bytes | None, value: dict[str, Any] | None) -> None:
-        self.text, self.value = text, value
+    text: bytes | None
+    value: dict[str, Any] | None
 
     def ids(self) -> list[str]:
         found = None if self.text is None else trace_ids(self.text)

@@ -167,8 +167,7 @@ def lone_arguments(key: str, *names: str) -> Callable[[Row], Iterator[Finding]]:
 
     def inspect(source: Row) -> Iterator[Finding]:
         for name in names:
-            calls = structured(source.get(name))
-            for i, call in enumerate(calls if isinstance(calls, list) else ()):
+            for i, call in enumerate(all_of(source.get(name))):
                 arguments = call.get(key) if isinstance(call, dict) else None
                 if arguments not in (None, "") and not isinstance(structured(arguments), dict):
                     message = f"expected an object, got {describe(arguments)}"
@@ -188,9 +187,14 @@ def all_of(values: Any) -> Sequence[Any]:
     return found if isinstance(found, list) else ()
 
 
+def all_in(row: Row, keys: Iterable[str]) -> list[Any]:
+    """The entries of the lists under these keys."""
+    return [entry for key in keys for entry in all_of(row.get(key))]
+
+
 def entries_in(head: Head, *keys: str) -> list[Row]:
     """The objects in the lists under these keys of the first rows."""
-    return [e for row in head() for key in keys for e in all_of(row.get(key)) if isinstance(e, dict)]
+    return [entry for row in head() for entry in all_in(row, keys) if isinstance(entry, dict)]
 
 
 def has_entries(keys: Sequence[str], *having: str, marks: Collection[str] = (), empty: bool = False) -> Detect:

@@ -50,12 +50,10 @@ class _Place(Struct, frozen=True):
 
     @property
     def kind(self) -> str:
-        """What the values are, in words."""
+        """What the values are, of which there are some, in words."""
         kinds = ((str, "text"), (bool, "true or false"), ((int, float), "number"), (list, "list"), (dict, "object"))
-        found = next(
-            (word for kind, word in kinds if self.values and all(isinstance(v, kind) for v in self.values)), ""
-        )
-        return found or "values of several types"
+        found = (word for kind, word in kinds if all(isinstance(v, kind) for v in self.values))
+        return next(found, "values of several types")
 
     def is_sql(self) -> bool:
         """Whether most values are statements of SQL."""

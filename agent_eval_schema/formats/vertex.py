@@ -14,11 +14,10 @@ from agent_eval_schema.decoding.chat import LONE_ARGUMENT
 from agent_eval_schema.formats.detection import Signs
 from agent_eval_schema.formats.format import Field, Format, Row
 from agent_eval_schema.formats.roles import role_of
-from agent_eval_schema.formats.shapes import question, request_or_text
+from agent_eval_schema.formats.shapes import all_of, question, request_or_text
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules.pages import VERTEX_AGENTS
 from agent_eval_schema.rules.tools import TOOL_INPUT
-from agent_eval_schema.text.jsontext import structured
 
 _FLAGS = {"0": False, "1": True, "0.0": False, "1.0": True}
 """How the vendor's result tables write failure."""
@@ -34,8 +33,7 @@ def _write_calls(calls: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def _inspect_inputs(source: Row) -> Iterator[Finding]:
     for name in _TRAJECTORIES:
-        calls = structured(source.get(name))
-        for i, call in enumerate(calls if isinstance(calls, list) else ()):
+        for i, call in enumerate(all_of(source.get(name))):
             if isinstance(call, dict) and set(call) == {"tool_name"} and call["tool_name"]:
                 message = "expected `tool_input`, got none: Vertex AI drops the trajectory"
                 yield Finding(
