@@ -178,13 +178,10 @@ class Conversations(Struct, frozen=True):
             if self.name and row.get("request_id") is not None:
                 session.setdefault(self.name, _without_number(row["request_id"], messages))
             is_next = history and sessions and before.get("session_id") == row.get("session_id")
-            if (
-                is_next
-                and self._may_continue(sessions[-1], session)
-                and self._messages(sessions[-1][self.turns]) == history
-            ):
-                sessions[-1][self.turns].append(turn)
-                if expected := sessions[-1].get(self.calls):
+            last = sessions[-1] if is_next and self._may_continue(sessions[-1], session) else None
+            if last is not None and self._messages(last[self.turns]) == history:
+                last[self.turns].append(turn)
+                if expected := last.get(self.calls):
                     session[self.calls] = [*expected, *session[self.calls]]
             else:
                 if isinstance(session.get(self.calls), list) and (called := calls_in(history)):

@@ -280,24 +280,22 @@ def rows_of_agent_data(row: Row) -> Iterator[Unfolded]:
     """A row per question: what the agent did until the next one, and the events before it as history. The first
     question is the prompt of the case if no event of the user comes first. Ground truth is on the last row."""
     case = _snake(row)
-    turns: list[list[dict[str, Any]]] = []
-    findings: list[list[Finding]] = []
+    turns: list[_Turn] = []
     for place, turn in enumerate(_turns_of(case)):
         written = _snake(structured(turn)).get("events")
         listed, unread = objects_of([] if written is None else written, f"agent_data.turns[{place}].events")
         events = [_snake(structured(event)) for event in listed]
         if turns and events and not any(map(_is_question, events)):  # the results of functions, or more of the agent
-            turns[-1] += events
-            findings[-1] += unread
+            turns[-1][0].extend(events)
+            turns[-1][1].extend(unread)
         else:
-            turns.append(events)
-            findings.append(unread)
+            turns.append((events, unread))
     if not turns:
         yield {"intermediate_events": None, **case}, ()
         return
     original = {k: v for k, v in case.items() if k not in _OF_DATASET}
     truth = {name: case.pop(name) for name in _OF_LAST & case.keys()}
-    rows = list(with_truth(_rows_of_turns(case, turns, findings), truth))
+    rows = list(with_truth(_rows_of_turns(case, turns), truth))
     if dataset_of([_filled(row) for row, _ in rows])["eval_cases"] != [without_null(original)]:
         rows[-1][0][ORIGINAL] = original
     yield from rows
@@ -308,18 +306,21 @@ _OF_LAST = frozenset({"reference", "reference_trajectory", "rubric_groups", "res
 the trajectory and the rubrics as Google's own converter of evalsets takes them from the last invocation."""
 
 
-def _rows_of_turns(
-    case: dict[str, Any], turns: Sequence[list[dict[str, Any]]], findings: Sequence[list[Finding]]
-) -> Iterator[Unfolded]:
+_Turn = tuple[list[dict[str, Any]], list[Finding]]
+"""The events of a turn, and the issues of those that could not be read."""
+
+
+def _rows_of_turns(case: dict[str, Any], turns: Sequence[_Turn]) -> Iterator[Unfolded]:
     data, prompt = _snake(structured(case.pop("agent_data"))), case.pop("prompt", None)
-    if prompt is not None and not any(map(_is_question, turns[0][:1])):
-        turns[0].insert(0, {"author": "user", "content": prompt if isinstance(prompt, dict) else _content(prompt)})
-    elif prompt is not None and _text(prompt) != _text(turns[0][0].get("content")):
+    first, _ = turns[0]
+    if prompt is not None and not any(map(_is_question, first[:1])):
+        first.insert(0, {"author": "user", "content": prompt if isinstance(prompt, dict) else _content(prompt)})
+    elif prompt is not None and _text(prompt) != _text(first[0].get("content")):
         case["case_prompt"] = prompt
     session = case.pop("session_id", None) or case.get("eval_case_id") or _session_of(data)
     instructions = [e for e in (_snake(a).get("instruction") for a in _snake(data.get("agents")).values()) if e]
     before: list[dict[str, Any]] = []
-    for number, events in enumerate(turns, 1):
+    for number, (events, findings) in enumerate(turns, 1):
         *_, last = (-1, *(i for i, event in enumerate(events) if _is_question(event)))
         question, done = (events[last].get("content") if last >= 0 else None), events[last + 1 :]
         before += [e["content"] for e in events[: max(last, 0)] if isinstance(e.get("content"), dict)]
@@ -332,7 +333,7 @@ def _rows_of_turns(
         result |= {"instruction": instructions[0]} if len(instructions) == 1 else {}
         result["intermediate_events"] = done if calls_in(done) else None  # by which the rows are known
         result |= {"agents": data["agents"]} if data.get("agents") else {}
-        yield result, findings[number - 1]
+        yield result, findings
         before += [question] if isinstance(question, dict) else []
         before += [_content(answer, "model")] if answer is not None else []
 

@@ -225,11 +225,11 @@ def read_mlflow(batch: pa.RecordBatch) -> pa.RecordBatch:
                 result[name] = [own if own is not None else t for own, t in zip(result[name], beside, strict=True)]
     if "session" in batch.schema.names and "session_id" not in batch.schema.names:
         batch = batch.rename_columns(["session_id" if n == "session" else n for n in batch.schema.names])
-    # under our names, so that a cell that could not be read is not taken for absent
-    columns = {origin: column for column, origin in ORIGINS.items() if origin in ("inputs", "outputs")}
     outputs = read_cells(batch, "outputs")
     taken = ("outputs",) if outputs is not None and not outputs.json else ()  # text is what response has
-    return with_notes(with_columns(rename_notes(batch, columns), result, taken), notes)
+    # under our names, so that a cell that could not be read is not taken for absent
+    renamed = rename_notes(batch, {"inputs": "request", "outputs": "response"})
+    return with_notes(with_columns(renamed, result, taken), notes)
 
 
 def _stored_dataset(document: Row) -> Row:

@@ -94,11 +94,8 @@ def _why_rejected(message: Row, before: Row) -> str:
         return f"expected one of {', '.join(_TYPES)}, got {describe(kind)}"
     if not isinstance(content, str):
         return f"expected a text as `content`, got {describe(content)}"
-    if (
-        kind == "tool"
-        and before.get("type") != "tool"
-        and not (before.get("type") == "ai" and before.get("tool_calls"))
-    ):
+    follows_call = before.get("type") == "tool" or (before.get("type") == "ai" and before.get("tool_calls"))
+    if kind == "tool" and not follows_call:
         return "expected a message with `tool_calls` before the result of a tool"
     return ""
 

@@ -135,10 +135,6 @@ class GoldenReader:
         self._current.turn_has_input = self._current.astray = True
         self._row = row
 
-    def finish(self) -> None:
-        self._close()
-        self._current = None
-
     def _report(self, row: int, column: str | None, rule: Rule, message: str, hint: str = "") -> None:
         self.note(row, Finding(rule, message, column, hint=hint))
 
@@ -148,7 +144,7 @@ class GoldenReader:
     # evaluation rows
 
     def _start(self, row: int, name: str, cells: GoldenCells) -> None:
-        self._close()
+        self.finish()
         self._current = conversation = _Conversation(row, name)
         evaluation = conversation.evaluation
         evaluation["displayName"] = name
@@ -171,8 +167,9 @@ class GoldenReader:
         if tags := _split(cells.get("tags", "")):
             evaluation["tags"] = tags
 
-    def _close(self) -> None:
-        conversation = self._current
+    def finish(self) -> None:
+        """End the evaluation of the rows so far."""
+        conversation, self._current = self._current, None
         if conversation is None:
             return
         self._end_turn(conversation)
@@ -454,10 +451,10 @@ def read_golden_csv(
         for name in dict.fromkeys(name for i, name in enumerate(header) if name in header[:i])
     ]
     empty = [] if lines else [Finding(columns.NO_ROWS, "expected at least one row, got none")]
-    issues = [_on_line(finding, 1).issue() for finding in (*of_header, *reader.of_header)]
+    issues = [on_line(finding, 1).issue() for finding in (*of_header, *reader.of_header)]
     for row, findings in sorted(reader.findings.items()):
-        issues += (_on_line(finding, lines[row]).issue(row) for finding in findings)
-    issues += (_on_line(finding, 1).issue() for finding in empty)
+        issues += (on_line(finding, lines[row]).issue(row) for finding in findings)
+    issues += (on_line(finding, 1).issue() for finding in empty)
     found = GoldenFile(evaluations, reader.groups, issues, reader.starts)
     if strict and not found.ok:
         first = next(issue for issue in found.issues if issue.severity is Severity.ERROR)
@@ -491,6 +488,6 @@ def _with_header(records: Iterator[Record], where: str) -> Iterator[Record]:
     return chain([head], records)
 
 
-def _on_line(finding: Finding, line: int) -> Finding:
+def on_line(finding: Finding, line: int) -> Finding:
     message = finding.message
     return finding if message.startswith("line ") else replace(finding, message=f"line {line}: {message}")

@@ -200,19 +200,17 @@ def expected_messages(expected: Iterable[Object]) -> Iterator[dict[str, Any]]:
 def turns_of(messages: Iterable[Object], row: Object) -> list[dict[str, Any]]:
     """The turns of a row: those of the messages before the last question, then the row's own. CES has no place for
     instructions: the app has its own, and a user does not say them."""
-    turns: list[dict[str, Any]] = []
+    turns: list[dict[str, Any]] = [{"steps": []}]
     messages = [message for message in messages if message["role"] not in ("system", "developer")]
     tools = chat.tools_of_calls(messages)
     for message in messages:
         role = message["role"]
         asks = role == "user" or (role == "tool" and "tool_call_id" not in message)
-        if not turns or (asks and any("expectation" in step for step in turns[-1]["steps"])):
+        if asks and any("expectation" in step for step in turns[-1]["steps"]):
             turns.append({"steps": []})
         if role == "tool" and not message.get("name"):
             message = {**message, "name": tools.get(str(message.get("tool_call_id")))}
         turns[-1]["steps"].extend(_inputs_of(message) if asks else _steps_of(message))
-    if not turns:
-        turns.append({"steps": []})
     turns[-1]["steps"].extend({"expectation": e} for e in expected_by(row))
     return turns
 
@@ -364,20 +362,18 @@ def _golden_rows(evaluation: Object, groups: Sequence[str]) -> list[Row]:
     turns = objects(evaluation["golden"].get("turns"))
     rows: list[Row] = []
     before: chat.Messages = []
-    number = 0
     # one span of turns per row: up to a turn that expects something after a message
     ends = [i + 1 for i, turn in enumerate(turns) if expectations_of(turn) and any(map(input_messages, turns[: i + 1]))]
     for start, end in pairwise([0, *ends[:-1], len(turns)] if turns else []):
         span = turns[start:end]
         columns = span_columns(before, span)
         tags = {**head_tags(evaluation, groups), **columns.get("tags", {})}
-        request_id = f"{identity(evaluation)}#{number + row_turn(span) + 1}"
+        request_id = f"{identity(evaluation)}#{start + row_turn(span) + 1}"
         row = without_null_keys({"request_id": request_id, **columns, "tags": tags or None})
         if turns_of(row["request"]["messages"][len(before) :], row) != span:
             row = _with_part(row, {"golden": {"turns": span}})
         rows.append(row)
         before = before + history_of(span)
-        number += len(span)
     rest = _not_in_rows(evaluation, evaluation_by(rows)) if rows else {}
     return [_with_part(rows[0], rest), *rows[1:]] if rest else rows
 

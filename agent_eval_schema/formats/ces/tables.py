@@ -7,7 +7,6 @@ ces-evaluation   one row per evaluation, its columns the top-level fields
 import os
 from collections.abc import Container, Iterable, Iterator, Sequence
 from functools import partial
-from itertools import count
 
 import msgspec
 import pyarrow as pa
@@ -18,7 +17,7 @@ from agent_eval_schema.cells.edit import with_columns
 from agent_eval_schema.cells.notes import Notes, reading_problems, with_notes, with_rules_of_notes
 from agent_eval_schema.formats.ces import golden, schema
 from agent_eval_schema.formats.ces.evaluation import MORE_PAGES, findings_of, name_of, write_evaluations
-from agent_eval_schema.formats.ces.golden_reader import GoldenReader
+from agent_eval_schema.formats.ces.golden_reader import GoldenReader, on_line
 from agent_eval_schema.formats.ces.golden_writer import golden_csv_text
 from agent_eval_schema.formats.ces.rows import Assembled, evaluations_by, rows_of
 from agent_eval_schema.formats.detection import Signs
@@ -139,20 +138,16 @@ def _judged(chunks: Iterable[_Chunk]) -> Iterator[pa.RecordBatch]:
     """Each batch with its findings, one row late: only the next row shows whether a turn or an evaluation has ended."""
     reader: GoldenReader | None = None
     waiting: tuple[pa.RecordBatch, int, list[int] | None] | None = None
-    numbers = count()
+    start = 0
     for batch, header, rows, lines in chunks:
-        if reader is None:
-            reader = GoldenReader(header)
-        start: int | None = None
-        for fields in rows:
-            row = next(numbers)
+        reader = reader or GoldenReader(header)
+        for row, fields in enumerate(rows, start):
             reader.take(row, fields)
-            if start is None:
-                start = row
-                if waiting is not None:
-                    before = [row for row in reader.findings if row < start]
-                    yield _noted(*waiting, {row: reader.findings.pop(row) for row in before})
-        waiting = (batch, start or 0, lines)
+            if row == start and waiting is not None:
+                before = [row for row in reader.findings if row < start]
+                yield _noted(*waiting, {row: reader.findings.pop(row) for row in before})
+        waiting = (batch, start, lines)
+        start += len(rows)
         reader.evaluations.clear()
     if reader is not None and waiting is not None:
         reader.finish()
@@ -162,10 +157,7 @@ def _judged(chunks: Iterable[_Chunk]) -> Iterator[pa.RecordBatch]:
 def _noted(batch: pa.RecordBatch, start: int, lines: list[int] | None, found: Notes) -> pa.RecordBatch:
     notes = {row - start: findings for row, findings in found.items()}
     if lines is not None:
-        notes = {
-            row: [replace(f, message=f"line {lines[row]}: {f.message}") for f in findings]
-            for row, findings in notes.items()
-        }
+        notes = {row: [on_line(f, lines[row]) for f in findings] for row, findings in notes.items()}
     return with_notes(batch, notes)
 
 
