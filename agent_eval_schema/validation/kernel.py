@@ -6,10 +6,9 @@ mapInArrow. Rules on the whole dataset run in the builder (report_builder.py).
 
 import pyarrow as pa
 
-from agent_eval_schema.cells.batch import is_json_column
+from agent_eval_schema.cells.batch import is_json_column, json_in_string, with_repeated_keys
 from agent_eval_schema.cells.notes import without_notes
 from agent_eval_schema.cells.numbers import with_lost_numbers
-from agent_eval_schema.cells.repeats import json_in_string, with_repeated_keys
 from agent_eval_schema.cells.sizes import without_large_cells
 from agent_eval_schema.decoding.texts import TEXT_COLUMNS
 from agent_eval_schema.formats.format import identity
