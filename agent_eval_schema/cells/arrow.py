@@ -13,6 +13,8 @@ import pyarrow as pa
 from agent_eval_schema.rules.reading import MAX_DEPTH
 from agent_eval_schema.text.depth import MAY_BE_FIRST, is_too_deep
 
+Array = np.ndarray[Any, Any]
+
 
 def is_valid_text(array: pa.Array) -> bool:
     """Whether it is a column of texts that are all UTF-8, which Arrow does not check."""
@@ -25,7 +27,7 @@ def is_valid_text(array: pa.Array) -> bool:
     return True
 
 
-def text_bytes(array: pa.Array) -> tuple[bytes, np.ndarray[Any, Any]]:
+def text_bytes(array: pa.Array) -> tuple[bytes, Array]:
     """The UTF-8 of all strings in one piece, and where each begins (and the last ends)."""
     bounds = _offsets(array)
     data = array.buffers()[2]
@@ -53,7 +55,7 @@ LARGEST_OFFSET = (1 << 31) - 1
 """Texts of more bytes than this need offsets of 64 bits: a column of type large_string."""
 
 
-def bounds(lengths: Sequence[int] | np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def bounds(lengths: Sequence[int] | Array) -> Array:
     """Where pieces of these lengths begin, and where the last one ends: `[2, 0, 3]` → `[0, 2, 2, 5]`."""
     return np.concatenate([[0], np.cumsum(np.asarray(lengths, np.int64))])
 
@@ -67,7 +69,7 @@ def as_type(array: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def list_array(
-    lengths: Sequence[int] | np.ndarray[Any, Any],
+    lengths: Sequence[int] | Array,
     values: pa.Array,
     absent: pa.Array | Sequence[bool] | None = None,
 ) -> pa.ListArray:
@@ -84,7 +86,7 @@ def strings(values: Iterable[str | bytes | None]) -> pa.Array:
     return array
 
 
-def _offsets(array: pa.Array) -> np.ndarray[Any, Any]:
+def _offsets(array: pa.Array) -> Array:
     """Where each text begins, and the last one ends. Raises ValueError if that is not in the array's data: Arrow does
     not check offsets, and would read beyond the data."""
     wide = pa.types.is_large_string(array.type)
@@ -97,7 +99,7 @@ def _offsets(array: pa.Array) -> np.ndarray[Any, Any]:
     return found
 
 
-def rows_beginning_with(array: pa.Array, first: bytes, *, or_empty: bool = False) -> np.ndarray[Any, Any]:
+def rows_beginning_with(array: pa.Array, first: bytes, *, or_empty: bool = False) -> Array:
     """The rows of a column of strings whose text begins with one of these bytes, or is empty."""
     data, ends = array.buffers()[2], _offsets(array)
     wanted, found = np.zeros(256, bool), np.full(len(array), or_empty)
@@ -108,7 +110,7 @@ def rows_beginning_with(array: pa.Array, first: bytes, *, or_empty: bool = False
     return np.flatnonzero(found)
 
 
-def rows_passing(array: pa.Array, rows: np.ndarray[Any, Any], test: Callable[[pa.Array], pa.Array]) -> list[int]:
+def rows_passing(array: pa.Array, rows: Array, test: Callable[[pa.Array], pa.Array]) -> list[int]:
     """Those of these rows of a column that pass a test of Arrow, which others are spared: most often there is none."""
     return rows[np.asarray(test(array.take(pa.array(rows))).fill_null(False))].tolist() if len(rows) else []
 
@@ -142,7 +144,7 @@ def _stored_once(array: pa.Array) -> tuple[pa.Array, pa.Array] | None:
     return None
 
 
-def per_cell(array: pa.Array, of_values: Callable[[pa.Array], np.ndarray[Any, Any]]) -> np.ndarray[Any, Any] | None:
+def per_cell(array: pa.Array, of_values: Callable[[pa.Array], Array]) -> Array | None:
     """What holds of the cells of a dictionary or of runs, found once per value; None of other arrays."""
     if (stored := _stored_once(array)) is None:
         return None
@@ -151,7 +153,7 @@ def per_cell(array: pa.Array, of_values: Callable[[pa.Array], np.ndarray[Any, An
     return np.append(found, found.dtype.type(0)).take(at, mode="clip")
 
 
-def present(array: pa.Array) -> np.ndarray[Any, Any]:
+def present(array: pa.Array) -> Array:
     """Which cells have a value. Arrow's own mask does not contain the nulls in a dictionary or in runs."""
     found = per_cell(array, present)
     return np.asarray(array.is_valid()).astype(bool) if found is None else found
@@ -224,7 +226,7 @@ def text_views(array: pa.Array) -> list[memoryview | None]:
     return slices
 
 
-def filtered(rows: Any, mask: np.ndarray[Any, Any]) -> Any:
+def filtered(rows: Any, mask: Array) -> Any:
     """The rows of a table or batch where the mask is true; by slices for types that Arrow cannot filter (views)."""
     if mask.all():  # which most often is so: cells are not copied
         return rows
@@ -310,7 +312,7 @@ def deep_cells(array: pa.Array) -> list[int]:
     return depths(array)[0]
 
 
-def depths(array: pa.Array) -> tuple[list[int], np.ndarray[Any, Any]]:
+def depths(array: pa.Array) -> tuple[list[int], Array]:
     """The rows of a column of strings whose text is nested deeper than MAX_DEPTH; and, for each row, a number of
     brackets than which no more open in its text."""
     if not len(array) or (data := array.buffers()[2]) is None:
@@ -323,9 +325,7 @@ def deep_texts(texts: Sequence[bytes], levels: int) -> list[int]:
     return _depths(np.frombuffer(b"".join(texts), np.uint8), bounds([len(text) for text in texts]), levels)[0]
 
 
-def _depths(
-    data: np.ndarray[Any, Any], ends: np.ndarray[Any, Any], levels: int
-) -> tuple[list[int], np.ndarray[Any, Any]]:
+def _depths(data: Array, ends: Array, levels: int) -> tuple[list[int], Array]:
     opening = np.diff(ends)
     long = np.flatnonzero(opening > levels)
     long = long[MAY_BE_FIRST[data[ends[long]]]]
@@ -340,7 +340,7 @@ def _depths(
     return [row for row in suspects if is_too_deep(data[ends[row] : ends[row + 1]].tobytes(), levels)], opening
 
 
-def _opening_in_blocks(data: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def _opening_in_blocks(data: Array) -> Array:
     """How many brackets open in each block."""
     found = []
     for start in range(0, len(data), _AT_ONCE):

@@ -8,16 +8,16 @@ import hashlib
 import string
 from collections.abc import Callable, Sequence
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from unicodedata import category, is_normalized, normalize
 
 import numpy as np
 import pyarrow as pa
 import xxhash
 
+from agent_eval_schema.cells.arrow import Array as Array
 from agent_eval_schema.cells.arrow import text_views
 
-Array = np.ndarray[Any, Any]
 Texts = Sequence[bytes | memoryview]
 
 

@@ -6,22 +6,19 @@ The memory of a batch does not determine it: a dictionary, a run or a view conta
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from agent_eval_schema.cells.arrow import LARGEST_OFFSET, changed, filtered, per_cell, simplified
+from agent_eval_schema.cells.arrow import LARGEST_OFFSET, Array, changed, filtered, per_cell, simplified
 from agent_eval_schema.cells.batch import is_json_column
 from agent_eval_schema.cells.notes import Notes, is_hidden, with_notes
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules.reading import LARGE_CELL
 from agent_eval_schema.text import jsontext
 
-Sizes = np.ndarray[Any, Any]
 
-
-def cell_bytes(array: pa.Array) -> Sizes:
+def cell_bytes(array: pa.Array) -> Array:
     """The bytes of each cell, without those of offsets and of marks for null."""
     if not len(array):  # a writer may omit the offsets of a column without items
         return np.zeros(0, np.int64)
@@ -103,22 +100,22 @@ def joined(batches: Iterable[pa.RecordBatch], rows: int, size: int) -> Iterator[
         yield one_batch(parts)
 
 
-def _row_bytes(batch: pa.RecordBatch) -> Sizes:
+def _row_bytes(batch: pa.RecordBatch) -> Array:
     return sum(map(cell_bytes, batch.columns), start=np.zeros(batch.num_rows, np.int64))
 
 
 # --- kinds of arrays
-def _of_texts(array: pa.Array) -> Sizes:
+def _of_texts(array: pa.Array) -> Array:
     wide = pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)
     return np.diff(_numbers(array, 8 if wide else 4, 1)).astype(np.int64).clip(0)
 
 
-def _of_views(array: pa.Array) -> Sizes:
+def _of_views(array: pa.Array) -> Array:
     lengths = _numbers(array, 16, 0).view(np.int32)[::4]  # 16 bytes per view; the first four are its length
     return np.where(np.asarray(array.is_valid()), lengths, 0).astype(np.int64).clip(0)
 
 
-def _numbers(array: pa.Array, width: int, more: int) -> Sizes:
+def _numbers(array: pa.Array, width: int, more: int) -> Array:
     """The offsets or views of an array, `width` bytes each; none is read beyond its buffer."""
     buffer = array.buffers()[1]
     kind = np.int64 if width == 8 else np.int32
@@ -127,14 +124,14 @@ def _numbers(array: pa.Array, width: int, more: int) -> Sizes:
     return np.frombuffer(buffer, kind, (len(array) + more) * (4 if width == 16 else 1), array.offset * width)
 
 
-def _of_lists(array: pa.Array) -> Sizes:
+def _of_lists(array: pa.Array) -> Array:
     ends = np.append(0, np.cumsum(cell_bytes(array.values)))
     starts = np.asarray(array.offsets)
     stops = starts + np.asarray(array.sizes) if hasattr(array, "sizes") else starts[1:]
     return np.asarray(ends.take(stops, mode="clip") - ends.take(starts[: len(array)], mode="clip"))
 
 
-def _of_fixed_lists(array: pa.Array) -> Sizes:
+def _of_fixed_lists(array: pa.Array) -> Array:
     width = array.type.list_size
     if not width:
         return np.zeros(len(array), np.int64)
@@ -142,7 +139,7 @@ def _of_fixed_lists(array: pa.Array) -> Sizes:
     return np.asarray(items.reshape(len(array), width).sum(axis=1))
 
 
-def _of_structs(array: pa.Array) -> Sizes:
+def _of_structs(array: pa.Array) -> Array:
     fields = (cell_bytes(array.field(i)) for i in range(array.type.num_fields))
     return sum(fields, start=np.zeros(len(array), np.int64))
 
@@ -153,7 +150,7 @@ def _is_any(*names: str) -> Callable[[pa.DataType], bool]:
     return lambda kind: any(test is not None and test(kind) for test in tests)
 
 
-_SIZES: tuple[tuple[Callable[[pa.DataType], bool], Callable[[pa.Array], Sizes]], ...] = (
+_SIZES: tuple[tuple[Callable[[pa.DataType], bool], Callable[[pa.Array], Array]], ...] = (
     (lambda kind: isinstance(kind, pa.BaseExtensionType), lambda array: cell_bytes(array.storage)),
     (_is_any("string", "binary", "large_string", "large_binary"), _of_texts),
     (_is_any("string_view", "binary_view"), _of_views),

@@ -32,7 +32,7 @@ from agent_eval_schema.conversion.losses import (
 )
 from agent_eval_schema.formats.ces.golden_writer import golden_csv_text
 from agent_eval_schema.formats.format import POSITION, CanonicalRow, RowWriter, Written
-from agent_eval_schema.formats.kept import kept_by_classes
+from agent_eval_schema.formats.kept import KEPT_BY_CLASSES
 from agent_eval_schema.formats.nested import is_unfolded
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.formats.registry import find_format
@@ -151,7 +151,7 @@ class Work:
         self._of_both = source.passthrough_columns.intersection(of_target)
         """Columns of the source that the target would give the agent, as something else."""
         self._names: dict[str, str] = {}
-        kept = kept_by_classes().get(target)
+        kept = KEPT_BY_CLASSES.get(target)
         self._kept, self._release = (None, "") if kept is None else (kept.columns, kept.release)
         self.lines: list[int] = []  # of a sheet, those of the rows that are written
         self._ids: Ids | None = None if "trace" in self._writer.columns else ids or FirstSeen()
@@ -252,20 +252,18 @@ class Work:
         self.finish()
         return document
 
-    def written(
-        self, in_cells: RowWriter = dict, texts: Sequence[str] = (), compare: bool = True
-    ) -> Iterator[list[dict[str, Any]]]:
-        """The rows of the target, a batch at a time, or the cells of a file, in which these columns are texts. Losses
-        are found if the rows are read back to `compare` them."""
+    def written(self, texts: Sequence[str] = (), compare: bool = True) -> Iterator[list[dict[str, Any]]]:
+        """The rows of the target, a batch at a time, for a file in which these columns are texts. Losses are found if
+        the rows are read back to `compare` them."""
         for rows in self._canonical_parts():
-            written = self._written(rows, in_cells, texts, compare)
+            written = self._written(rows, dict, texts, compare)
             self.losses.flush()
             yield written
 
     def batches(
         self, in_cells: RowWriter, texts: Sequence[str], parts: PartsFolder | None = None
     ) -> Iterator[pa.RecordBatch]:
-        """The same for a file; those of `parts` that were done are taken from there, and the others are added."""
+        """The cells of a file; those of `parts` that were done are taken from there, and the others are added."""
         for number, rows in enumerate(self._canonical_parts()):
             number = 2 * number + (self._kind is not None)  # rows that are written once more have parts of their own
             source = "" if parts is None else hash_of(rows)

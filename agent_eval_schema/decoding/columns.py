@@ -207,9 +207,7 @@ def decode_column(name: str, cells: Cells, log: IssueLog, read: _Reader | None =
     return values
 
 
-def _read_invalid(
-    name: str, text: str, cells: Cells, row: int, log: IssueLog, read: Callable[[Any, str], Typed]
-) -> Any:
+def _read_invalid(name: str, text: str, cells: Cells, row: int, log: IssueLog, read: _Reader) -> Any:
     """The value of a cell that the typed decode rejects, after each of its problems was logged; or FAILED."""
     value = value_of_cell(text, cells.json)
     if isinstance(value, jsontext.Malformed):

@@ -59,6 +59,7 @@ AUTO = "auto"
 ColumnNames: TypeAlias = "Mapping[str, str] | Literal['auto'] | None"
 
 _T = TypeVar("_T")
+_Change = Callable[[pa.RecordBatch], pa.RecordBatch]
 
 
 class Move(Struct, frozen=True):
@@ -94,9 +95,7 @@ def _shown(source: Source, names: Collection[str]) -> Source:
     return replace(source, batches=texts.batches, take=texts.take, original=texts.original, as_text=texts.as_text)
 
 
-def with_changed_cells(
-    source: Source, change: Callable[[pa.RecordBatch], pa.RecordBatch], touched: Collection[str], **others: Any
-) -> Source:
+def with_changed_cells(source: Source, change: _Change, touched: Collection[str], **others: Any) -> Source:
     """The source with other cells in the `touched` columns, changed where the rows are, and with what else differs."""
     original, as_text = source.original, source.as_text
     return replace(
@@ -332,7 +331,7 @@ def _moves(names: list[str], columns: Mapping[str, str], *, all_of_them: bool = 
     return moves
 
 
-def column_renamer(names: list[str], columns: Mapping[str, str]) -> Callable[[pa.RecordBatch], pa.RecordBatch]:
+def column_renamer(names: list[str], columns: Mapping[str, str]) -> _Change:
     """The function that puts a batch's columns under their names, wherever its rows are. Raises as `with_names`."""
     return partial(_renamed, moves=_moves(names, columns, all_of_them=True))
 
@@ -521,7 +520,7 @@ def _with_uris(documents: Any) -> Any:
 class _Named:
     """Remote rows with other cells, which are changed where the rows are."""
 
-    def __init__(self, remote: Remote, change: Callable[[pa.RecordBatch], pa.RecordBatch]) -> None:
+    def __init__(self, remote: Remote, change: _Change) -> None:
         self._remote, self._change = remote, change
 
     def first(self, most: int, /) -> list[pa.RecordBatch]:
@@ -537,7 +536,5 @@ class _Named:
         return self._remote.map(partial(_after, self._change, work))
 
 
-def _after(
-    change: Callable[[pa.RecordBatch], pa.RecordBatch], work: Callable[[pa.RecordBatch], _T], batch: pa.RecordBatch
-) -> _T:
+def _after(change: _Change, work: Callable[[pa.RecordBatch], _T], batch: pa.RecordBatch) -> _T:
     return work(change(batch))

@@ -125,8 +125,11 @@ Unfolded = tuple[dict[str, Any], Sequence[Finding]]
 Unfold = Callable[[Row], Iterable[Unfolded]]
 """The rows that are made of one row."""
 
-Inspect = Callable[[pa.RecordBatch, Container[int]], Iterator[tuple[int, str | None, list[Finding]]]]
-"""A batch, without the records that are not rows → for each row its position, its name and its issues."""
+Inspected = Iterator[tuple[int, str | None, list[Finding]]]
+"""Of each row of a batch its position, its name and its issues."""
+
+Inspect = Callable[[pa.RecordBatch, Container[int]], Inspected]
+"""Inspects a batch, without the records that are not rows."""
 
 
 def identity(value: Any) -> Any:

@@ -7,7 +7,6 @@ column has no columns here; one without a class in a package is not in the table
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from functools import cache
 
 from msgspec import Struct
 
@@ -39,20 +38,19 @@ class Kept(Struct, frozen=True):
         return None if None in self.kept.values() else found
 
 
-@cache
-def kept_by_classes() -> Mapping[str, Kept]:
-    return packaged(__package__, "kept.json", dict[str, Kept])
+KEPT_BY_CLASSES = packaged(__package__, "kept.json", dict[str, Kept])
+"""By the name of a platform."""
 
 
 def dropped_of(name: str, kind: str) -> Columns:
     """The columns that a class keeps of rows of another kind, and drops of this one."""
-    table = kept_by_classes()[name]
+    table = KEPT_BY_CLASSES[name]
     return tuple(sorted((table.columns or frozenset()).difference(table.kept[kind] or ())))
 
 
 def inspect_kinds(name: str, kind_of: Callable[[Row], str]) -> Callable[[Row], Iterator[Finding]]:
     """A function that finds the values of a row that the class of its kind drops."""
-    dropped = {kind: dropped_of(name, kind) for kind in kept_by_classes()[name].kept}
+    dropped = {kind: dropped_of(name, kind) for kind in KEPT_BY_CLASSES[name].kept}
 
     def inspect(source: Row) -> Iterator[Finding]:
         kind = kind_of(source)

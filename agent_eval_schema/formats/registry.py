@@ -4,7 +4,7 @@ A format knows columns and cells, not rules: reading renames and selects, it nev
 """
 
 import json
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from functools import lru_cache
 
 import pyarrow as pa
@@ -24,6 +24,7 @@ from agent_eval_schema.formats.deepeval import DEEPEVAL
 from agent_eval_schema.formats.detection import SHOWN, Detection, Signs, detect_among, naming, nearest_formats
 from agent_eval_schema.formats.examples import BRAINTRUST, INSPECT, LANGFUSE, PHOENIX, PYDANTIC_EVALS
 from agent_eval_schema.formats.format import Format as Format
+from agent_eval_schema.formats.format import Inspected
 from agent_eval_schema.formats.genai import GENAI
 from agent_eval_schema.formats.langsmith import LANGSMITH
 from agent_eval_schema.formats.m365_copilot import M365_COPILOT
@@ -79,7 +80,7 @@ NORMALIZED = structs.replace(
 """What rows are that were normalized before: those that were valid in their own format stay valid."""
 
 
-def _inspect_unknown(batch: pa.RecordBatch, unread: Container[int]) -> Iterator[tuple[int, str | None, list[Finding]]]:
+def _inspect_unknown(batch: pa.RecordBatch, unread: Container[int]) -> Inspected:
     names = column_names(batch.schema)
     near = nearest_formats(_signs(), names)
     lacks = ", ".join(f"{format} ({lacks})" for format, lacks in near)

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from agent_eval_schema import convert_eval_set, validate_eval_set
-from agent_eval_schema.formats.kept import kept_by_classes
+from agent_eval_schema.formats.kept import KEPT_BY_CLASSES
 from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.metrics.support import metrics_of
 from tests.conftest import DATA
 from tests.recorders.kept import digest
 
 FILE = DATA / "platforms" / "columns.json"
-KEPT = kept_by_classes()
+KEPT = KEPT_BY_CLASSES
 CLOSED = sorted(name for name, kept in KEPT.items() if kept.columns is not None)
 OPEN = sorted(KEPT.keys() - set(CLOSED))
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from agent_eval_schema import EvalSetError, convert_eval_set
-from agent_eval_schema.formats.kept import kept_by_classes
+from agent_eval_schema.formats.kept import KEPT_BY_CLASSES
 from agent_eval_schema.formats.registry import find_format
 from tests.conftest import SAMPLES
 from tests.formats.test_kept import FILE
@@ -70,9 +70,9 @@ def conversions(target: Any) -> Iterator[tuple[str, Any]]:
         yield f"hard row {number}", convert_eval_set([row, TEN[0]], target).data
 
 
-@pytest.mark.parametrize("name", sorted(kept_by_classes()))
+@pytest.mark.parametrize("name", sorted(KEPT_BY_CLASSES))
 def test_the_class_loads_what_is_written(name: str, record_property: Any) -> None:
-    recorded, form = kept_by_classes()[name], find_format(name)
+    recorded, form = KEPT_BY_CLASSES[name], find_format(name)
     try:
         package, kinds, load = getattr(kept, name.replace("-", "_"))()
     except (ImportError, KeyError) as error:  # promptfoo is a folder that a variable names

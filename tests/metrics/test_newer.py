@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_eval_schema.formats.kept import kept_by_classes
+from agent_eval_schema.formats.kept import KEPT_BY_CLASSES
 from tests.recorders import environments
 from tests.recorders import newer as module
 from tests.recorders.newer import apply, newer, recorded
@@ -43,7 +43,7 @@ def test_a_newer_version_of_the_index_is_found() -> None:
 
 def test_each_package_of_a_table_is_asked_for() -> None:
     found = recorded()
-    assert {"arize-phoenix-evals", "promptfoo", *(kept.package for kept in kept_by_classes().values())} <= set(found)
+    assert {"arize-phoenix-evals", "promptfoo", *(kept.package for kept in KEPT_BY_CLASSES.values())} <= set(found)
     assert all(versions for versions in found.values())
 
 
@@ -53,17 +53,17 @@ def test_a_newer_version_is_named_in_the_kept_columns(tmp_path: Path, monkeypatc
     apply("langfuse", "99.1")
     tables = json.loads((tmp_path / "kept.json").read_text())
     assert {name for name, table in tables.items() if table["version"] == "99.1"} == {"langfuse"}
-    before = {name: table.version for name, table in kept_by_classes().items()}
+    before = {name: table.version for name, table in KEPT_BY_CLASSES.items()}
     assert {name: table["version"] for name, table in tables.items()} == {**before, "langfuse": "99.1"}
 
 
 def test_each_platform_has_an_environment(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    for name, table in kept_by_classes().items():
+    for name, table in KEPT_BY_CLASSES.items():
         own = [one for one in environments.requirements(name) if one.endswith(f"=={table.version}")]
         assert len(own) == (table.package not in module.OF_NPM)
     monkeypatch.setattr(environments, "run", lambda name, _: (name != "ragas", name))
     assert environments.main([]) == 1
-    assert capsys.readouterr().out.split() == sorted(kept_by_classes())
+    assert capsys.readouterr().out.split() == sorted(KEPT_BY_CLASSES)
     assert environments.main(["adk"]) == 0
 
 

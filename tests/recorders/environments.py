@@ -17,7 +17,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from agent_eval_schema.formats.kept import kept_by_classes
+from agent_eval_schema.formats.kept import KEPT_BY_CLASSES
 from tests.recorders.newer import OF_NPM
 
 TEST = "tests/formats/test_loaded.py::test_the_class_loads_what_is_written[{}]"
@@ -29,14 +29,14 @@ OF_TESTS = ("pytest>=8,<9.2", "pytest-xdist>=3.6", "hypothesis>=6.100", "pyyaml>
 
 
 def requirements(name: str) -> Sequence[str]:
-    kept = kept_by_classes()[name]
+    kept = KEPT_BY_CLASSES[name]
     own = () if kept.package in OF_NPM else (f"{kept.package}{EXTRAS.get(kept.package, '')}=={kept.version}",)
     return (*own, *BESIDE.get(name, ()), *OF_TESTS)
 
 
 def run(name: str, folder: Path) -> tuple[bool, str]:
     """Whether the platform agrees with the table, or is not installed; the line, or the end of what was printed."""
-    kept, python = kept_by_classes()[name], folder / "bin" / "python"
+    kept, python = KEPT_BY_CLASSES[name], folder / "bin" / "python"
     environment = {**os.environ, "PROMPTFOO": str(folder)}
     commands = [
         [sys.executable, "-m", "venv", str(folder)],
@@ -62,7 +62,7 @@ def run(name: str, folder: Path) -> tuple[bool, str]:
 
 def main(names: Sequence[str]) -> int:
     is_agreed = True
-    for name in names or sorted(kept_by_classes()):
+    for name in names or sorted(KEPT_BY_CLASSES):
         with tempfile.TemporaryDirectory() as folder:
             agrees, text = run(name, Path(folder))
         print(text, flush=True)

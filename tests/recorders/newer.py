@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from agent_eval_schema.formats import kept
-from agent_eval_schema.formats.kept import kept_by_classes
+from agent_eval_schema.formats.kept import KEPT_BY_CLASSES
 from agent_eval_schema.metrics import catalog
 
 KEPT = Path(kept.__file__).with_name("kept.json")
@@ -30,7 +30,7 @@ def recorded() -> dict[str, set[str]]:
     """The versions of each package that a table was recorded with."""
     found: dict[str, set[str]] = {}
     pins = _PIN.findall(CATALOGS.read_text(encoding="utf-8"))
-    for package, version in [*pins, *((k.package, k.version) for k in kept_by_classes().values())]:
+    for package, version in [*pins, *((k.package, k.version) for k in KEPT_BY_CLASSES.values())]:
         found.setdefault(package, set()).add(version)
     return dict(sorted(found.items()))
 

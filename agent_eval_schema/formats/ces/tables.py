@@ -21,7 +21,7 @@ from agent_eval_schema.formats.ces.golden_reader import GoldenReader, on_line
 from agent_eval_schema.formats.ces.golden_writer import golden_csv_text
 from agent_eval_schema.formats.ces.rows import Assembled, evaluations_by, rows_of
 from agent_eval_schema.formats.detection import Signs
-from agent_eval_schema.formats.format import CanonicalRow, Format, Nested, Row, Unfolded, Writer, Written
+from agent_eval_schema.formats.format import CanonicalRow, Format, Inspected, Nested, Row, Unfolded, Writer, Written
 from agent_eval_schema.io.atomic import OpenedFiles, write_text
 from agent_eval_schema.io.csv import csv_batch, csv_chunks, record_problem
 from agent_eval_schema.io.source import Source, schema_of
@@ -57,9 +57,7 @@ def read_evaluation_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
     return with_columns(batch, {EVALUATION_COLUMN: evaluation_texts(batch)}, batch.schema.names)
 
 
-def inspect_evaluations(
-    batch: pa.RecordBatch, unread: Container[int]
-) -> Iterator[tuple[int, str | None, list[Finding]]]:
+def inspect_evaluations(batch: pa.RecordBatch, unread: Container[int]) -> Inspected:
     """Of each evaluation that was read its row, its name and every problem."""
     cells = read_cells(batch, EVALUATION_COLUMN)
     for row, text in enumerate(cells.texts if cells is not None else ()):

@@ -13,7 +13,7 @@ from agent_eval_schema import EvalSetError, convert_eval_set, normalize_eval_set
 from agent_eval_schema.cells.cells import native_rows
 from agent_eval_schema.fix.fix import FIXED_FORMATS
 from agent_eval_schema.formats.ces.golden import ACTIONS, OPTIONAL
-from agent_eval_schema.formats.kept import kept_by_classes
+from agent_eval_schema.formats.kept import KEPT_BY_CLASSES
 from agent_eval_schema.formats.names import TARGETS
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.formats.registry import FORMATS, Format, find_format
@@ -87,7 +87,7 @@ def _kept() -> list[tuple[str, ...]]:
             "every column" if columns is None else codes(columns),
             _demands(find_format(name)),
         )
-        for name, k in kept_by_classes().items()
+        for name, k in KEPT_BY_CLASSES.items()
         for kind, columns in k.kept.items()
     ]
 
