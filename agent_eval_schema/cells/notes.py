@@ -196,8 +196,7 @@ class IssueLog:
 
     def add_finding(self, row: int, finding: Finding, column: str | None = None) -> None:
         """Log the findings in `row`, of `column` if the finding names none."""
-        place = finding.column or column
-        self.add(finding.rule, row, place, finding.message, path=finding.path, hint=finding.hint)
+        self.add(finding.rule, row, finding.column or column, finding.message, path=finding.path, hint=finding.hint)
 
     def extend(self, log: IssueLog, rows: Sequence[int]) -> None:
         """Add the issues of some of the rows, which have these numbers here."""

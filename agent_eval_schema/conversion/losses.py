@@ -107,7 +107,7 @@ class Losses:
                 if column in _NOT_PASSED or value is None or value != value:  # NaN is in a frame for no number
                     continue
                 other = came.get(column)
-                if value not in (other, came.get(passed_through_name(column))) and not is_default(column, value):
+                if value not in (other, came.get(PREFIX + column)) and not is_default(column, value):
                     # of an edited original, and of numbers that JSON does not have, the parts are losses
                     rest = kept_of(self._form, column, value)
                     is_named = rest != {} and rest == kept_of(self._form, column, other)
@@ -272,11 +272,6 @@ def is_default(name: str, value: Any) -> bool:
 
 PREFIX = "passed_through."
 """The prefix for a column that is passed through a format in which its name has another meaning."""
-
-
-def passed_through_name(name: str) -> str:
-    """The name of a column that is passed through, apart from those that the target reads."""
-    return PREFIX + name
 
 
 def _difference(column: str, value: Any, came: Any) -> tuple[str, str]:

@@ -56,8 +56,7 @@ def convert_frame(source: Source, target: str, on_invalid: OnInvalid = "drop") -
     """Raises EvalSetError for a target that is one document of all rows. One job counts the rows that the target
     rejects, unless they are kept."""
     require_rows_apart(source)
-    writer = find_writer(target)
-    if writer.document is not None:
+    if find_writer(target).document is not None:
         raise EvalSetError(
             f"to: {target} is one document of all rows, which Spark does not write: convert what fits in memory, "
             "`convert_eval_set(df.toPandas(), …)`"
@@ -195,8 +194,7 @@ class Choice(Struct, frozen=True):
 
 def _written(choice: Choice, schema: pa.Schema, part: Part) -> pa.Table:
     target = choice.target
-    rows = [row for some in choice.work(part).written(compare=False) for row in some]
-    batch = batch_of_rows(rows)
+    batch = batch_of_rows([row for some in choice.work(part).written(compare=False) for row in some])
     if unexpected := set(column_names(batch.schema)).difference(schema.names):
         raise EvalSetError(f"{target}: no column was declared for {', '.join(sorted(unexpected))}")
     return fitted(batch, schema)

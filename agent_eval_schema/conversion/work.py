@@ -27,7 +27,6 @@ from agent_eval_schema.conversion.losses import (
     TAKEN,
     Losses,
     is_default,
-    passed_through_name,
     unread_fields,
 )
 from agent_eval_schema.formats.ces.golden_writer import golden_csv_text
@@ -356,7 +355,7 @@ class Work:
         if column not in self._names:
             unfolds = is_unfolded((*self._own, own)) and not is_unfolded(tuple(self._own))
             is_apart = own in self._reads or column in self._of_both or unfolds
-            self._names[column] = name = passed_through_name(own) if is_apart else own
+            self._names[column] = name = PREFIX + own if is_apart else own
             if is_apart:
                 message = f"{self._target} reads a column of this name; it is passed through as `{visible(name)}`"
                 self.losses.add(conversion.RENAMED, {}, own, message)

@@ -257,8 +257,7 @@ def _last_assistant(items: list[Any]) -> tuple[str | None, bool]:
         text = _text(message.get("content"))
         if text:
             return text, True
-    known = all(isinstance(m, dict) and (_role(m) or "type" in m) for m in items)
-    return None, known
+    return None, all(isinstance(m, dict) and (_role(m) or "type" in m) for m in items)
 
 
 def _role(message: dict[str, Any]) -> Any:

@@ -256,8 +256,7 @@ def _value(value: Any, row: int, can_hold_objects: bool, log: IssueLog) -> Any:
     if isinstance(value, dict):
         return _object(value, row, log)
     hint = 'Put the messages into an object: `{"messages": [...]}`.' if isinstance(value, list) else ""
-    message = f"expected text or an object, got {describe(value)}"
-    log.add(requests.REQUEST_TYPE, row, "request", message, hint=hint)
+    log.add(requests.REQUEST_TYPE, row, "request", f"expected text or an object, got {describe(value)}", hint=hint)
     return FAILED
 
 

@@ -123,8 +123,7 @@ def _members(schema: Schema, value: Any, place: Place) -> Iterator[Found]:
     properties, others = schema.get("properties", {}), schema.get("additionalProperties")
     names = {name if name in value else snake_case(name): name for name in properties}  # of two spellings the first
     absent = [name for spelled, name in names.items() if spelled not in value]
-    unknown = [key for key in value if key not in names]
-    meant = match_names(unknown, absent) if others is not True else {}
+    meant = match_names([key for key in value if key not in names], absent) if others is not True else {}
     for key, item in value.items():
         if key in names:
             yield from _value(properties[names[key]], item, (*place, key))

@@ -82,8 +82,7 @@ NORMALIZED = structs.replace(
 
 def _inspect_unknown(batch: pa.RecordBatch, unread: Container[int]) -> Inspected:
     names = column_names(batch.schema)
-    near = nearest_formats(_signs(), names)
-    lacks = ", ".join(f"{format} ({lacks})" for format, lacks in near)
+    lacks = ", ".join(f"{format} ({lacks})" for format, lacks in nearest_formats(_signs(), names))
     message = f"expected the columns of a format, got {listed(names[:SHOWN])}; nearest: {lacks}"
     hint = hint_for_unknown(batch, {}, {})
     for row in range(batch.num_rows):

@@ -93,8 +93,7 @@ def _in_zip(path: str) -> Iterator[EvaluationText]:
                 raise EvalSetError(f"{path}: expected an exported app of CES, got a zip without {HOME} and app.yaml")
             require_bounded(path, sum(e.file_size for e in wanted if e.file_size <= _LARGEST))
             for entry in sorted(wanted, key=lambda entry: entry.filename):
-                data = archive.read(entry) if entry.file_size <= _LARGEST else None
-                yield from _texts(entry.filename, data)
+                yield from _texts(entry.filename, archive.read(entry) if entry.file_size <= _LARGEST else None)
     except (OSError, zipfile.BadZipFile, RuntimeError, NotImplementedError) as error:  # encrypted, or packed otherwise
         raise EvalSetError(f"{path}: cannot be read: {error}") from error
 

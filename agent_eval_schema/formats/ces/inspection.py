@@ -232,8 +232,7 @@ def _steps(evaluation: Any) -> Iterator[tuple[str, Any]]:
 def _tool_expectations(evaluation: Any) -> Iterator[tuple[str, Any]]:
     """The expectations of a scenario on tools, each with its path."""
     for i, item in enumerate(_listed(schema.part_at(evaluation, "scenario.scenarioExpectations"))):
-        path = f"scenario.scenarioExpectations[{i}].toolExpectation"
-        yield path, schema.part_at(item, "toolExpectation")
+        yield f"scenario.scenarioExpectations[{i}].toolExpectation", schema.part_at(item, "toolExpectation")
 
 
 def expected_calls(evaluation: Any) -> Iterator[tuple[str, Any]]:

@@ -340,8 +340,7 @@ def rows_of(evaluation: Object, groups: Sequence[str] = ()) -> list[Row]:
         return _golden_rows(value, groups)
     if isinstance(value.get("scenario"), dict):
         scenario = value["scenario"]
-        columns = scenario_columns(scenario)
-        row = {"request_id": identity(value), **columns, "tags": head_tags(value, groups) or None}
+        row = {"request_id": identity(value), **scenario_columns(scenario), "tags": head_tags(value, groups) or None}
         row = _with_part(without_null_keys(row), {"scenario": scenario})
         rest = _not_in_rows(value, evaluation_by([row]))
         return [_with_part(row, rest) if rest else row]
@@ -396,8 +395,7 @@ def _with_part(row: Row, part: dict[str, Any]) -> Row:
 # --- result → rows: the expected and the observed behavior, latency and scores
 def _replayed_rows(result: Object) -> Iterator[Row]:
     """A row per turn of a replayed golden evaluation: the expectations of its outcomes, and the observed behavior."""
-    turns = objects(result["goldenResult"].get("turnReplayResults"))
-    for number, turn in enumerate(turns, start=1):
+    for number, turn in enumerate(objects(result["goldenResult"].get("turnReplayResults")), start=1):
         outcomes = objects(turn.get("expectationOutcome"))
         expected = each(outcomes, "expectation")
         overall = turn.get("overallToolInvocationResult")
@@ -578,8 +576,7 @@ def _assembled(rows: Sequence[Object], places: Sequence[int]) -> Iterator[Assemb
     first = rows[places[0]]
     scenario = _part(first, "scenario")
     if scenario is not None:
-        fields = {"scenario": scenario_by(first, scenario)}
-        evaluation = _with_head(fields, [first], first["request_id"])
+        evaluation = _with_head({"scenario": scenario_by(first, scenario)}, [first], first["request_id"])
         yield Assembled(evaluation, _items(_tags(first).get("evaluation_groups")), {places[0]: 0})
         return
     chains: list[_Chain] = []

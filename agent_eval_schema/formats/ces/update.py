@@ -382,8 +382,7 @@ def _same(wanted: Evaluation, number: int, stored: list[Evaluation], where: str)
 
 def faults_of(update: Update) -> list[Issue]:
     """The errors of the evaluation in the fields that the mask names: the service would reject them."""
-    found = validate_evaluation(update.evaluation)
-    errors = [issue for issue in found if issue.severity is Severity.ERROR]
+    errors = [issue for issue in validate_evaluation(update.evaluation) if issue.severity is Severity.ERROR]
     if update.paths == (EVERYTHING,):
         return errors
     plain_paths = [re.sub(r"\[[^\]]*\]", "", issue.path or "") for issue in errors]
