@@ -15,7 +15,7 @@ Source: azure-ai-evaluation 1.18.10 (validators of the evaluators, `_converters`
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -149,14 +149,18 @@ def _is_conversation(names: Sequence[str], head: Head) -> bool:
     return any(isinstance(conversation, dict) and conversation.get("messages") for conversation in conversations)
 
 
-def turns_of_conversations() -> Unfold:
+def turns_of_conversations(are_bare: bool = False) -> Unfold:
     """A row per answer of a conversation, and one for a question after the last answer, which has no response. A row
-    with its own question or answer is a row, too, whether there is a conversation beside them or not."""
+    with its own question or answer is a row, too, whether there is a conversation beside them or not. Rows of bare
+    conversations have the messages themselves."""
     count = 0
     kinds: set[bool] = set()
 
     def turns(row: Row) -> Iterator[Unfolded]:
         nonlocal count
+        if are_bare:
+            others = {name: value for name, value in row.items() if name != "messages"}
+            row = {**others, "conversation": {"messages": row.get("messages")}}
         conversation = structured(row.get("conversation"))
         messages = list(map(structured, all_of(conversation.get("messages")))) if isinstance(conversation, dict) else []
         found = []
@@ -208,17 +212,6 @@ TRUTH = "ground_truth"
 
 _OF_LAST = frozenset({TRUTH, "retrieval_ground_truth", "retrieved_documents", "tool_calls"})
 """Columns of a conversation that are about its last answer, or about that of the row itself."""
-
-
-def turns_of_messages() -> Unfold:
-    """The same of rows that have the messages themselves, beside the definitions of the tools."""
-    turns = turns_of_conversations()
-
-    def turns_of(row: Row) -> Iterable[Unfolded]:
-        others = {name: value for name, value in row.items() if name != "messages"}
-        return turns({**others, "conversation": {"messages": row.get("messages")}})
-
-    return turns_of
 
 
 def _is_given(row: Row) -> bool:
@@ -342,7 +335,7 @@ AZURE = Format(
         ),
         _conversations(
             lambda names, _: {"messages", "tool_definitions"} <= set(names),
-            turns_of_messages,
+            partial(turns_of_conversations, are_bare=True),
             parts=("messages",),
             lists=("messages",),
         ),
