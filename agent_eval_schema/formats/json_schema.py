@@ -67,7 +67,7 @@ def json_schema(format: str) -> dict[str, Any]:
     ['inputs', 'outputs', 'expectations', 'trace', 'tags', 'session', 'request_id']
     """
     require_choice("format", format, SCHEMAS)
-    return deepcopy(SCHEMAS[format]())  # some parts are in all of them
+    return {"$schema": DIALECT, **deepcopy(SCHEMAS[format]())}  # some parts are in all of them
 
 
 def _ces_evaluation() -> dict[str, Any]:
@@ -83,7 +83,7 @@ def _canonical() -> dict[str, Any]:
     for name, column in definitions["EvalRow"]["properties"].items():
         column["description"] = COLUMN_DESCRIPTIONS[name]
     title = "A canonical row of an evaluation dataset"
-    return {"$schema": DIALECT, "title": title, **schema, "$defs": definitions}
+    return {"title": title, **schema, "$defs": definitions}
 
 
 def _components(types: list[Any]) -> tuple[tuple[dict[str, Any], ...], dict[str, Any]]:
@@ -128,7 +128,6 @@ def _databricks() -> dict[str, Any]:
         "trace": _TRACE,
     }
     return {
-        "$schema": DIALECT,
         "title": "A row of a Databricks Agent Evaluation dataset",
         "type": "object",
         "properties": _optional({name: columns[name] for name in COLUMNS}),
@@ -186,7 +185,6 @@ def _mlflow() -> dict[str, Any]:
         "request_id": _REQUEST_ID,
     }
     return {
-        "$schema": DIALECT,
         "title": "A row of an evaluation dataset for mlflow.genai.evaluate",
         "type": "object",
         "properties": _optional(columns),

@@ -9,6 +9,7 @@ to come: first the last row of each trace, then the spans. A row that has all of
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
+from itertools import repeat
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -90,7 +91,7 @@ def _structured(row: dict[str, Any]) -> dict[str, Any]:
 
 
 class _Row(NamedTuple):
-    """The spans in one row: the text of its list, if it is the usual document, else the parts of it."""
+    """The spans in one row: the text of its list, if it is the usual document, else its value, for the parts of it."""
 
     text: bytes | None
     value: dict[str, Any] | None
@@ -117,14 +118,8 @@ class _Row(NamedTuple):
 
 
 def _rows_of(batch: pa.RecordBatch) -> Iterator[_Row]:
-    others: list[dict[str, Any]] | None = None
-    for place, text in enumerate(_lists(batch).to_pylist()):
-        if text is not None:
-            yield _Row(text, None)
-            continue
-        if others is None:
-            others = [_structured(row) for row in native_rows(batch)]
-        yield _Row(None, others[place])
+    texts: list[bytes | None] = _lists(batch).to_pylist()
+    return map(_Row, texts, map(_structured, native_rows(batch)) if None in texts else repeat(None))
 
 
 def _lists(batch: pa.RecordBatch) -> pa.Array:

@@ -116,8 +116,8 @@ def _chunks(source: Source, header: list[str]) -> Iterator[_Chunk]:
 
 def _rows(batch: pa.RecordBatch, header: list[str]) -> list[Fields]:
     size = batch.num_rows
-    cells = [read_cells(batch, name) or Cells(True, []) for name in header]  # as a CSV file would contain them
-    columns = [[_csv_text(c.texts[i], c.json) if i < len(c.texts) else "" for i in range(size)] for c in cells]
+    cells = [read_cells(batch, name) or Cells(True, [None] * size) for name in header]
+    columns = [[_csv_text(text, c.json) for text in c.texts] for c in cells]  # as a CSV file would contain them
     rows: list[Fields] = list(zip(*columns, strict=True)) if columns else [()] * size
     for row in reading_problems(batch):
         rows[row] = None
