@@ -174,9 +174,7 @@ def to_values(array: pa.Array | pa.ChunkedArray) -> list[Any]:
         found: list[Any] = array.to_pylist()
         return found
     except UnicodeDecodeError:
-        return [
-            v.decode("utf-8", "replace") if v is not None else None for v in array.cast(pa.large_binary()).to_pylist()
-        ]
+        return [None if v is None else v.decode("utf-8", "replace") for v in array.cast(pa.large_binary()).to_pylist()]
     except (ValueError, OverflowError, pa.ArrowException):
         return [_as_words(array[i]) for i in range(len(array))]
 

@@ -103,9 +103,7 @@ def read_cells(batch: pa.RecordBatch, name: str) -> Cells | None:
         nul = data is not None and size > 0 and int(np.frombuffer(data, np.uint8, size, start).min()) == 0
         deep = bool(depths(array)[0])
         texts, unreadable = _decoded(array)
-        return Cells(
-            False, Texts(array) if texts is None else texts, None if unreadable else array, nul, unreadable, deep
-        )
+        return Cells(False, texts, None if unreadable else array, nul, unreadable, deep)
     if type_depth(array.type) > MAX_DEPTH:  # its values are not made: each is as deep as its type
         return Cells(True, [STAND_IN if is_present else None for is_present in present(array)], deep=True)
     plain = plain_values(array.type)
@@ -113,10 +111,10 @@ def read_cells(batch: pa.RecordBatch, name: str) -> Cells | None:
     return Cells(True, texts, nul=any([t is not None and "\\u0000" in t for t in texts]))
 
 
-def _decoded(array: pa.Array) -> tuple[list[str | None] | None, dict[int, str]]:
-    """The texts (None: all are valid, and not made yet), and the problems of those that are not UTF-8."""
+def _decoded(array: pa.Array) -> tuple[Sequence[str | None], dict[int, str]]:
+    """The texts, which are not made yet if all are valid, and the problems of those that are not UTF-8."""
     if is_valid_text(array):
-        return None, {}
+        return Texts(array), {}
     texts: list[str | None] = []
     unreadable: dict[int, str] = {}
     for row, cell in enumerate(text_views(array)):

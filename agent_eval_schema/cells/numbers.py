@@ -66,9 +66,8 @@ def note_of(value: Any, column: str) -> Finding | None:
     (path, number), others = found[0], len(found) - 1
     name = "NaN" if math.isnan(number) else infinity(number)
     more = f" (and {others:,} more in the cell)" if others else ""
-    return Finding(
-        NOT_FINITE, f"expected a finite number, got {name}: null takes its place in JSON{more}", column, path
-    )
+    message = f"expected a finite number, got {name}: null takes its place in JSON{more}"
+    return Finding(NOT_FINITE, message, column, path)
 
 
 def _lost(value: Any, path: str, is_lost: Callable[[float], bool]) -> Iterator[tuple[str, float]]:

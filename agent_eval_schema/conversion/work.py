@@ -93,9 +93,8 @@ def plan_of(source: Source, target: str) -> Plan:
     instead = find_format(target).instead_of_request
     # a row without a request, or what the target accepts instead, cannot be written
     # a row that the agent has not answered can be converted as well
-    plan = make_plan(
-        source.read_as(ignore=(*source.reading.ignore, requests.MISSING_OUTPUT.code)), complete=not instead
-    )
+    ignore = (*source.reading.ignore, requests.MISSING_OUTPUT.code)
+    plan = make_plan(source.read_as(ignore=ignore), complete=not instead)
     return replace(plan, columns=True, instead_of_request=instead)
 
 

@@ -207,9 +207,7 @@ def likely_columns(source: Source, format: str) -> Likely:
         keys = [(row, [_keys_below(name, structured(row.get(name))) for name in with_keys]) for row in rows]
         rows = [{**row, **{key: value for inner in found for key, value in inner.items()}} for row, found in keys]
         of_case = {*(f"inputs.{key}" for key in TEST_CASE), *origins.values()}  # which the format reads
-        unknown += list(
-            dict.fromkeys(n for row in rows for n in row if n not in of_case.union(names) and _may_be_truth(n))
-        )
+        unknown += dict.fromkeys(n for row in rows for n in row if n not in of_case.union(names) and _may_be_truth(n))
     asks = {"request"} - present
     columns = {
         path: into.get(target, target)

@@ -105,9 +105,8 @@ _OF_LOGS = frozenset(
 # --- Langfuse
 def _inspect_status(source: Row) -> Iterator[Finding]:
     if source.get("status") == "ARCHIVED":
-        yield Finding(
-            NOT_ACTIVE, "expected an item that is ACTIVE, got ARCHIVED: Langfuse runs no experiment on it", "status"
-        )
+        message = "expected an item that is ACTIVE, got ARCHIVED: Langfuse runs no experiment on it"
+        yield Finding(NOT_ACTIVE, message, "status")
 
 
 def is_page(names: Sequence[str], head: Head) -> bool:

@@ -444,9 +444,8 @@ _WHOLE = frozenset({"inputs", "outputs", "expectations"})
 
 def kept_of(form: Format, name: str, original: Any) -> dict[str, Any]:
     """What the original with this name of a passed-through column keeps if lists in it are edited."""
-    column = next(
-        (own for own, other in form._originals.items() if other == name and own in form.passthrough_columns), None
-    )
+    passed = {other: own for own, other in form._originals.items() if own in form.passthrough_columns}
+    column = passed.get(name)
     paths = [path.split(".") for field in form.fields for path in (field.path, *field.others)]
     read = {path[1]: path[2] for path in paths if len(path) == 3 and path[0] == column}
     own = structured(original)

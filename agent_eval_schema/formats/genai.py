@@ -501,10 +501,8 @@ GENAI = Format(
     ),
     signs=Signs(
         sure=(
-            *each_with("prompt", *_HISTORY, "instruction", "system_instruction", "context"),
-            *each_with(
-                "prompt", "intermediate_events", "rubric_groups", "responses", "case_id", "eval_case_id", "agent_data"
-            ),
+            *each_with("prompt", *_HISTORY, *_INSTRUCTION, "context", "intermediate_events", "rubric_groups"),
+            *each_with("prompt", "responses", *_IDS, "agent_data"),
             ("response", "intermediate_events"),
             ("starting_prompt", "conversation_plan"),
             ("user_scenario",),

@@ -56,8 +56,7 @@ def inspect_kinds(name: str, kind_of: Callable[[Row], str]) -> Callable[[Row], I
         kind = kind_of(source)
         for column in dropped[kind]:
             if source.get(column):
-                yield Finding(
-                    DROPPED_FIELD, f"`{column}` is dropped by the platform: a {kind} has no such field", column
-                )
+                message = f"`{column}` is dropped by the platform: a {kind} has no such field"
+                yield Finding(DROPPED_FIELD, message, column)
 
     return inspect

@@ -530,9 +530,7 @@ def expectations_of(row: Mapping[str, Any]) -> dict[str, Any]:
 
 _WRITTEN_AS: dict[str, Callable[[Any], Any]] = {
     "guidelines": write_statements,  # mlflow's scorer takes a list; the names of groups have no place there
-    "expected_retrieved_context": lambda documents: [
-        {k: v for k, v in document.items() if v is not None} for document in documents
-    ],
+    "expected_retrieved_context": lambda documents: list(map(jsontext.without_null_keys, documents)),
     "reference_trajectory": write_calls("name", "arguments"),
 }
 """Our columns whose values look different among expectations."""

@@ -19,7 +19,7 @@ from agent_eval_schema.cells.arrow import simplified
 from agent_eval_schema.cells.batch import is_json_column, make_batch
 from agent_eval_schema.cells.cells import json_cell, native_rows, read_cells
 from agent_eval_schema.cells.edit import with_columns
-from agent_eval_schema.cells.notes import notes_on, reading_problems, with_notes
+from agent_eval_schema.cells.notes import notes_on, reading_problems
 from agent_eval_schema.formats.detection import Signs
 from agent_eval_schema.formats.format import Format
 from agent_eval_schema.io.pandas import with_new_rows
@@ -204,9 +204,7 @@ def _finished(row: _Row, number: int, ends: Ends, open_traces: dict[str, _Spans]
 
 def _batch(done: list[_Text]) -> pa.RecordBatch:
     texts = pa.array([text for text, _ in done], pa.string())
-    return with_notes(
-        make_batch({COLUMN: (texts, True)}, {}, len(done)), {i: of for i, (_, of) in enumerate(done) if of}
-    )
+    return make_batch({COLUMN: (texts, True)}, {i: of for i, (_, of) in enumerate(done) if of}, len(done))
 
 
 def remarks_on_content(first: Sequence[pa.RecordBatch]) -> list[Finding]:

@@ -100,9 +100,7 @@ def hint_for_unknown(
     if suggested:
         left = "; ".join(f"`{name}` ({what})" for name, what in unread.items())
         also = f" Not used: {left}." if left else ""
-        like = ", ".join(
-            f"`{path}` like `{column}` by {reason_for(path, column)}" for path, column in suggested.items()
-        )
+        like = ", ".join(f"`{path}` like `{name}` by {reason_for(path, name)}" for path, name in suggested.items())
         named = f"the columns as they look ({naming_columns(suggested)}): {like}"
         return f"Name the format ({format}), or {named}.{then}{also}"
     lists = [row.get(names[0]) for row in native_rows(batch)] if len(names) == 1 else []

@@ -257,9 +257,7 @@ def read_texts(texts: Any, ids: Any = None) -> Any:
         return texts
     named = ids if isinstance(ids, list) and len(ids) == len(texts) else [None] * len(texts)
     pairs = zip(texts, named, strict=True)
-    return [
-        _document(text, i) for text, i in pairs if i is not None or not (isinstance(text, str) and not text.strip())
-    ]
+    return [_document(text, i) for text, i in pairs if i is not None or not isinstance(text, str) or text.strip()]
 
 
 def _document(text: Any, identity: Any) -> Any:

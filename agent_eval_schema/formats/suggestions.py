@@ -430,6 +430,10 @@ def _holds_questions(place: _Place) -> bool:
     return place.are(str) and 2 * sum(v.rstrip().endswith(_QUESTION_MARKS) for v in place.values) > len(place.values)
 
 
+def _have_keys(place: _Place, wanted: Mapping[str, Sequence[str]], are_others: Callable[[Sequence[Any]], bool]) -> bool:
+    return len(_keys_of(place.elements(), wanted)) == 2 and not are_others(place.elements())
+
+
 _QUESTION_MARKS = ("?", "？", "؟")  # of Latin, of Chinese and Japanese, of Arabic
 
 

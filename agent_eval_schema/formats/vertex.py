@@ -36,9 +36,8 @@ def _inspect_inputs(source: Row) -> Iterator[Finding]:
         for i, call in enumerate(all_of(source.get(name))):
             if isinstance(call, dict) and set(call) == {"tool_name"} and call["tool_name"]:
                 message = "expected `tool_input`, got none: Vertex AI drops the trajectory"
-                yield Finding(
-                    TOOL_INPUT, message, name, f"{name}[{i}]", "Add `tool_input`: `{}` if there are no arguments."
-                )
+                hint = "Add `tool_input`: `{}` if there are no arguments."
+                yield Finding(TOOL_INPUT, message, name, f"{name}[{i}]", hint)
 
 
 _OF_DATABRICKS = (
@@ -61,9 +60,7 @@ VERTEX = Format(
     summary="trajectory datasets of Vertex AI: prompt, reference_trajectory",
     page=VERTEX_AGENTS,
     signs=Signs(
-        sure=(
-            *(("prompt", "reference"), ("latency_in_seconds",), ("predicted_trajectory",), ("reference_trajectory",)),
-        ),
+        sure=(("prompt", "reference"), *((name,) for name in ("latency_in_seconds", *_TRAJECTORIES))),
         likely=(("response", "reference"), ("prompt",)),
         never=frozenset({"request", "inputs", "trace", *_OF_DATABRICKS}),
         test=_is_known,

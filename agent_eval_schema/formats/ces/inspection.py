@@ -108,23 +108,20 @@ class _Walk:
         for group in message.oneofs.values():
             present = [n for n in group if _value(value, n, message.fields[n]) is not None]
             if len(present) > 1:
-                yield finding_at(
-                    ces.ONEOF, path, f"expected one of {names(group)}, got {len(present)}: {names(present)}"
-                )
+                several = f"expected one of {names(group)}, got {len(present)}: {names(present)}"
+                yield finding_at(ces.ONEOF, path, several)
             elif not present and group in message.choices and not named & set(group):
                 yield finding_at(ces.ONEOF, path, f"expected one of {names(group)}, got none", "Set one of them.")
         yield from _doubtful(name, value, path)
 
     def _field(self, message: str, name: str, field: schema.FieldType, value: Any, path: str) -> Iterator[Finding]:
         if field.output_only and not self._stored:
-            yield finding_at(
-                ces.OUTPUT_ONLY, path, f"`{name}` is set by the server only; a value sent for it is ignored"
-            )
+            ignored = f"`{name}` is set by the server only; a value sent for it is ignored"
+            yield finding_at(ces.OUTPUT_ONLY, path, ignored)
             return
         if field.deprecated and not field.output_only:
-            yield finding_at(
-                ces.UNUSED_FIELD, path, f"`{name}` is obsolete", f"Use {schema.DOCUMENTED.replacements[name]}."
-            )
+            replacement = f"Use {schema.DOCUMENTED.replacements[name]}."
+            yield finding_at(ces.UNUSED_FIELD, path, f"`{name}` is obsolete", replacement)
         limits = schema.range_of(message, name)
         if name in _NAMES or field.resource_format:
             yield from _blanks(value, path)
@@ -145,9 +142,8 @@ class _Walk:
             message_ = f"expected a number from {limits[0]} to {limits[1]}, got {describe(value)}"
             is_percent = limits == (0, 1) and 1 < number <= 100 and may_quote()
             hint = f"Write {limits[1]} or less." if number > limits[1] else f"Write {limits[0]} or more."
-            yield finding_at(
-                ces.LIMIT, path, message_, f"Write {number / 100:g} for {number:g} %." if is_percent else hint
-            )
+            hint = f"Write {number / 100:g} for {number:g} %." if is_percent else hint
+            yield finding_at(ces.LIMIT, path, message_, hint)
         elif (text := schema.text_of(message, name)) is not None:
             pattern, words = text
             if not re.match(pattern, value):

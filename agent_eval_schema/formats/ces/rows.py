@@ -411,13 +411,12 @@ def _replayed_rows(result: Object) -> Iterator[Row]:
             scores["outcomes"] = verdicts
         custom = {"scores": scores, EXPECTATIONS_KEY: [e for e in expected if not has_column(e)]}
         calls, error = each(outcomes, "observedToolCall"), turn.get("errorInfo") or result.get("errorInfo")
+        # a result does not repeat the request: its name and the turn refer to it
+        name = result.get("displayName") or _tested(result)
         yield without_null_keys(
             {
                 "request_id": f"{_tested(result)}#{number}",
-                # a result does not repeat the request: its name and the turn refer to it
-                "request": {
-                    "messages": chat.user_message(f"{result.get('displayName') or _tested(result)}, turn {number}")
-                },
+                "request": {"messages": chat.user_message(f"{name}, turn {number}")},
                 "expected_response": expected_text(expected)[0],
                 **_observed(result, outcomes, calls, expected_calls(expected), error),
                 "latency_seconds": seconds(turn.get("turnLatency")),

@@ -170,7 +170,7 @@ def _golden_csv(rows: Sequence[CanonicalRow]) -> Written:
     return replace(written, data=text, losses=[*written.losses, *of_rows])
 
 
-def _written(rows: Sequence[CanonicalRow], assembled: Sequence[Assembled], *, with_groups: bool) -> Written:
+def _written(rows: Sequence[CanonicalRow], assembled: Sequence[Assembled], *, with_groups: bool = False) -> Written:
     """The evaluations, and the rows that are read back from them: for each row the one of its turn."""
     back: list[CanonicalRow] = []
     places: list[int | None] = [None] * len(rows)
@@ -247,7 +247,5 @@ CES_EVALUATION = _form(
             ends=lambda page: (Finding(ces.MORE_PAGES, MORE_PAGES),) if any(page.get(key) for key in _TOKENS) else (),
         ),
     ),
-    writer=Writer(
-        document=lambda rows: _written(rows, evaluations_by(rows), with_groups=False), save=write_evaluations
-    ),
+    writer=Writer(document=lambda rows: _written(rows, evaluations_by(rows)), save=write_evaluations),
 )
