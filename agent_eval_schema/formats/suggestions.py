@@ -9,7 +9,7 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from msgspec import Struct
@@ -439,11 +439,7 @@ _QUESTION_MARKS = ("?", "？", "؟")  # of Latin, of Chinese and Japanese, of Ar
 
 _BY_CONTENT: dict[str, Callable[[_Place], bool]] = {
     "request": _holds_questions,
-    "retrieved_context": lambda place: (
-        len(_keys_of(place.elements(), _OF_DOCUMENT)) == 2 and not are_messages(place.elements())
-    ),
-    "predicted_trajectory": lambda place: (
-        len(_keys_of(place.elements(), _OF_CALL)) == 2 and not _are_definitions(place.elements())
-    ),
+    "retrieved_context": partial(_have_keys, wanted=_OF_DOCUMENT, are_others=are_messages),
+    "predicted_trajectory": partial(_have_keys, wanted=_OF_CALL, are_others=_are_definitions),
 }
 """How the values of a column look that has any name."""
