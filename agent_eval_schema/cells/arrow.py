@@ -69,9 +69,7 @@ def as_type(array: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def list_array(
-    lengths: Sequence[int] | Array,
-    values: pa.Array,
-    absent: pa.Array | Sequence[bool] | None = None,
+    lengths: Sequence[int] | Array, values: pa.Array, absent: pa.Array | Sequence[bool] | None = None
 ) -> pa.ListArray:
     """The values as lists of these lengths, one after the other; null where `absent` is true."""
     mask = absent if absent is None or isinstance(absent, pa.Array) else pa.array(absent, pa.bool_())

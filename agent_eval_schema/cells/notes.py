@@ -84,8 +84,7 @@ def is_unread(finding: Finding) -> bool:
 def rename_notes(batch: pa.RecordBatch, names: Mapping[str, str]) -> pa.RecordBatch:
     """The batch whose notes on cells that could not be read name the columns that these became."""
     return _changed(
-        batch,
-        lambda f: replace(f, column=names.get(f.column, f.column), path=None) if f.column and is_unread(f) else f,
+        batch, lambda f: replace(f, column=names.get(f.column, f.column), path=None) if f.column and is_unread(f) else f
     )
 
 

@@ -82,12 +82,7 @@ def cells_writer(writer: Writer, path: str) -> RowWriter:
 
 
 def write_rows(
-    source: Source,
-    out: str,
-    lines: Sequence[int],
-    batches: Iterable[pa.RecordBatch],
-    schema: pa.Schema,
-    writer: Writer,
+    source: Source, out: str, lines: Sequence[int], batches: Iterable[pa.RecordBatch], schema: pa.Schema, writer: Writer
 ) -> str:
     """Write rows of a target into a file. Rows that come from a sheet are written there, each in its line, in a copy of
     the workbook, if that is what the file is. `lines` is complete when all batches are read. Returns the name by which

@@ -282,9 +282,8 @@ def import_eval_set(
     names = _recognized(source, known)
     counts: dict[str, int] = {}
     read = open_source(source, "data", without_preferred(names))
-    cleaned = with_changed_cells(
-        read, partial(_cleaned, can_hold_objects=read.can_hold_objects, counts=counts), _CLEANED
-    )
+    clean = partial(_cleaned, can_hold_objects=read.can_hold_objects, counts=counts)
+    cleaned = with_changed_cells(read, clean, _CLEANED)
     both, absent = _with_both(cleaned), dict(counts)
     if preferred := preferred_in(names):
         cleaned = with_preferred(cleaned, preferred)

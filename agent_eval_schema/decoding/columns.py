@@ -113,19 +113,17 @@ def _uri_in_metadata(value: Any, problem: Problem) -> Problem:
     """A document of LangChain or mlflow has its uri in its metadata; its `id` is another thing."""
     place = _DOCUMENT_AT.search(problem.path) if (problem.field, problem.kind) == ("doc_uri", "missing") else None
     metadata = value[int(place[1])].get("metadata") if place else None
-    keys = [
-        k
-        for k in ("doc_uri", "source", "url", "uri", "path", "document_id", "doc_id")
-        if isinstance(metadata, dict) and isinstance(metadata.get(k), str)
-    ]
-    if place is None or not keys:
+    texts = {k for k, v in metadata.items() if isinstance(v, str)} if isinstance(metadata, dict) else ()
+    key = next((k for k in _KEYS_OF_URI if k in texts), None)
+    if place is None or key is None:
         return problem
-    message = f"`doc_uri` is missing, but metadata has `{keys[0]}`"
-    hint = f"Set `doc_uri` to `metadata.{keys[0]}`; `--fix` does, where only one of its keys can be the URI."
+    message = f"`doc_uri` is missing, but metadata has `{key}`"
+    hint = f"Set `doc_uri` to `metadata.{key}`; `--fix` does, where only one of its keys can be the URI."
     return Problem(problem.path[: place.end()], problem.field, problem.kind, message, hint)
 
 
 _DOCUMENT_AT = re.compile(r"\[(\d+)\]")
+_KEYS_OF_URI = ("doc_uri", "source", "url", "uri", "path", "document_id", "doc_id")
 
 _CONTEXT = Shape(
     Contexts,

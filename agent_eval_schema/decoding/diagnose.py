@@ -92,11 +92,8 @@ def _walk_struct(node: inspect.StructType, value: dict[str, Any], path: str) -> 
             missing.remove(meant[key])
         elif strict:
             name = key_name(key)
-            hint = (
-                f"Did you mean `{meant[key]}`?"
-                if key in meant
-                else f"Known keys: {names(f for f in fields if f != OTHER_KEYS)}."
-            )
+            known = f"Known keys: {names(f for f in fields if f != OTHER_KEYS)}."
+            hint = f"Did you mean `{meant[key]}`?" if key in meant else known
             message = f"unknown key `{name}` is kept, but no metric reads it"
             yield Problem(f"{path}.{name}", key, "unknown", message, hint)
     for name in missing:

@@ -126,10 +126,7 @@ AGENTCORE: Format = Format(
     calls_of="session",
     nested=(
         lists_in(
-            *("scenarios", "turns"),
-            unfold=turns_of_scenarios,
-            columns=("scenario_id", "input"),
-            detect=_has_scenarios,
+            *("scenarios", "turns"), unfold=turns_of_scenarios, columns=("scenario_id", "input"), detect=_has_scenarios
         ),
     ),
     writer=Writer(document=lambda rows: _TURNS.document(rows, AGENTCORE), save=save_json),

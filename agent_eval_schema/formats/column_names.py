@@ -131,11 +131,8 @@ def without_preferred(columns: Mapping[str, str]) -> dict[str, str]:
 
 def with_preferred(source: Source, name: str) -> Source:
     """The source whose rows with two kinds of ground truth keep the one, each with an issue."""
-    return with_changed_cells(
-        source,
-        partial(_preferring, name=name, can_hold_objects=source.can_hold_objects),
-        (*_OTHER_TRUTH, "expectations"),
-    )
+    change = partial(_preferring, name=name, can_hold_objects=source.can_hold_objects)
+    return with_changed_cells(source, change, (*_OTHER_TRUTH, "expectations"))
 
 
 def _preferring(batch: pa.RecordBatch, name: str, can_hold_objects: bool) -> pa.RecordBatch:

@@ -246,8 +246,7 @@ PHOENIX = Format(
     summary="examples of a Phoenix dataset: input, output (the reference), metadata",
     also_read=(
         'the CSV export (`input.question`), `{"data": {"examples": [...]}}`, `Dataset.to_dict()` and the CSV file of '
-        "its DataFrame; "
-        "its exports for OpenAI are read as `openai`"
+        "its DataFrame; its exports for OpenAI are read as `openai`"
     ),
     page="https://arize.com/docs/phoenix/datasets-and-experiments/how-to-datasets/exporting-datasets",
     signs=Signs(

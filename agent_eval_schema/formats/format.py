@@ -308,12 +308,8 @@ class Format(Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def columns(self) -> Columns:
         """The columns that are written, in order."""
-        of_fields = (
-            name
-            for field in self.fields
-            for name in (*(field.columns if self.originals is None else field.columns[:1]), field.second)
-            if name
-        )
+        most = None if self.originals is None else 1
+        of_fields = [name for field in self.fields for name in (*field.columns[:most], field.second) if name]
         return tuple(dict.fromkeys((*of_fields, *self.extra_columns)))
 
     @cached_property

@@ -150,11 +150,7 @@ LANGSMITH = Format(
         sure=(*each_with("inputs", *_BESIDE_INPUTS), ("outputs", "reference_outputs")),
         never=frozenset({"expectations", "trace", "request", "tags", "session"}),
     ),
-    fields=(
-        Field("id", "request_id"),
-        Field("inputs", "request", asked_of),
-        Field("metadata", "tags", as_tags),
-    ),
+    fields=(Field("id", "request_id"), Field("inputs", "request", asked_of), Field("metadata", "tags", as_tags)),
     passthrough_columns=frozenset(
         (*_BESIDE_INPUTS, "created_at", "split", "run_id", "runs", "use_source_run_io", "use_source_run_attachments")
     ),

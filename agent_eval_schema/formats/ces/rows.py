@@ -150,15 +150,14 @@ def span_columns(before: chat.Messages, span: Sequence[Object]) -> Row:
     expected = expectations_of(span[at])
     text, agents = expected_text(expected)
     others = [e for e in expected if not has_column(e)]
-    return without_null_keys(
-        {
-            "request": {"messages": [*before, *history_of(span[:at]), *input_messages(span[at])]},
-            "expected_response": text,
-            "reference_trajectory": expected_calls(expected),
-            "custom_expected": {EXPECTATIONS_KEY: others} if others else None,
-            "tags": {"response_agent": agents[-1]} if agents else None,
-        }
-    )
+    columns = {
+        "request": {"messages": [*before, *history_of(span[:at]), *input_messages(span[at])]},
+        "expected_response": text,
+        "reference_trajectory": expected_calls(expected),
+        "custom_expected": {EXPECTATIONS_KEY: others} if others else None,
+        "tags": {"response_agent": agents[-1]} if agents else None,
+    }
+    return without_null_keys(columns)
 
 
 def _messages_of_input(user_input: Any) -> Iterator[dict[str, Any]]:
@@ -290,14 +289,13 @@ def scenario_columns(scenario: Object) -> Row:
     calls = list(map(tool_call, each(each(expected, "toolExpectation"), "expectedToolCall")))
     facts = [text for answer in each(expected, "agentResponse") if (text := message_text(answer) or "").strip()]
     rubrics = [r for r in scenario.get("rubrics") or () if isinstance(r, str) and r.strip()]
-    return without_null_keys(
-        {
-            "request": {"messages": chat.user_message(str(scenario.get("task") or ""))},
-            "expected_facts": facts or None,
-            "guidelines": {"rubrics": rubrics} if rubrics else None,
-            "reference_trajectory": calls or None,
-        }
-    )
+    columns = {
+        "request": {"messages": chat.user_message(str(scenario.get("task") or ""))},
+        "expected_facts": facts or None,
+        "guidelines": {"rubrics": rubrics} if rubrics else None,
+        "reference_trajectory": calls or None,
+    }
+    return without_null_keys(columns)
 
 
 def scenario_by(row: Object, original: Object) -> dict[str, Any]:
@@ -413,17 +411,16 @@ def _replayed_rows(result: Object) -> Iterator[Row]:
         calls, error = each(outcomes, "observedToolCall"), turn.get("errorInfo") or result.get("errorInfo")
         # a result does not repeat the request: its name and the turn refer to it
         name = result.get("displayName") or _tested(result)
-        yield without_null_keys(
-            {
-                "request_id": f"{_tested(result)}#{number}",
-                "request": {"messages": chat.user_message(f"{name}, turn {number}")},
-                "expected_response": expected_text(expected)[0],
-                **_observed(result, outcomes, calls, expected_calls(expected), error),
-                "latency_seconds": seconds(turn.get("turnLatency")),
-                "session_id": turn.get("conversation"),
-                "custom_expected": {k: v for k, v in custom.items() if v} or None,
-            }
-        )
+        columns = {
+            "request_id": f"{_tested(result)}#{number}",
+            "request": {"messages": chat.user_message(f"{name}, turn {number}")},
+            "expected_response": expected_text(expected)[0],
+            **_observed(result, outcomes, calls, expected_calls(expected), error),
+            "latency_seconds": seconds(turn.get("turnLatency")),
+            "session_id": turn.get("conversation"),
+            "custom_expected": {k: v for k, v in custom.items() if v} or None,
+        }
+        yield without_null_keys(columns)
 
 
 def _scenario_result_row(result: Object) -> Row:
@@ -436,15 +433,14 @@ def _scenario_result_row(result: Object) -> Row:
     named = ("allExpectationsSatisfied", "taskCompleted", "rubricOutcomes")
     scores = {name: found[name] for name in named if name in found}
     scores |= _scores_in(found, "taskCompletion", "userGoalSatisfaction")
-    return without_null_keys(
-        {
-            "request_id": _tested(result),
-            "request": {"messages": chat.user_message(str(found.get("task") or _tested(result)))},
-            **_observed(result, outcomes, calls, reference or None, result.get("errorInfo")),
-            "session_id": found.get("conversation"),
-            "custom_expected": {"scores": scores} if scores else None,
-        }
-    )
+    columns = {
+        "request_id": _tested(result),
+        "request": {"messages": chat.user_message(str(found.get("task") or _tested(result)))},
+        **_observed(result, outcomes, calls, reference or None, result.get("errorInfo")),
+        "session_id": found.get("conversation"),
+        "custom_expected": {"scores": scores} if scores else None,
+    }
+    return without_null_keys(columns)
 
 
 def _observed(
