@@ -90,19 +90,17 @@ class Losses:
     def compare(self, rows: Sequence[CanonicalRow], written: Written) -> set[int]:
         """Note what does not come back of these rows. Returns the numbers of those that the target rejects, which are
         noted and excluded."""
-        back, masks, found = self._read_back(rows, written)
-        refused = set[int]()
+        back, refused = self._read_back(rows, written), set[int]()
         self.issues += [replace(loss, row=rows[loss.row or 0][POSITION]) for loss in written.losses]
-        for number, (row, came) in enumerate(zip(rows, back, strict=True)):
-            of_row = found[number]
-            if (of_row or self._kind is not None) and (why := self._refusal(of_row, masks[number])):
+        for number, (row, (came, mask, of_row)) in enumerate(zip(rows, back, strict=True)):
+            if (of_row or self._kind is not None) and (why := self._refusal(of_row, mask)):
                 self.issues += of_row
                 self.add(conversion.LEFT_OUT, row, None, why)
                 refused.add(number)
                 continue
             self._compare_row(row, came)
             self.issues += of_row
-            self.masks[row[PRESENCE], masks[number]] += 1
+            self.masks[row[PRESENCE], mask] += 1
             for column, value in row.items():  # the columns that are passed through; the keys of a document are none
                 if column in _NOT_PASSED or value is None or value != value:  # NaN is in a frame for no number
                     continue
@@ -115,39 +113,31 @@ class Losses:
                     if not is_named and not is_number:
                         self.add(conversion.NO_PLACE, row, column, f"{self._target} has no place for {describe(value)}")
         self.refused += len(refused)
-        kept = [(row, came) for i, (row, came) in enumerate(zip(rows, back, strict=True)) if i not in refused]
+        kept = [(row, came) for i, (row, (came, *_)) in enumerate(zip(rows, back, strict=True)) if i not in refused]
         if kept := [(row, came) for row, came in kept if SOURCE in row]:
             self._compare_sources([row for row, _ in kept], [{**row, **came} for row, came in kept])
         return refused
 
     def refusals(self, rows: Sequence[CanonicalRow], written: Written) -> set[int]:
         """The numbers of the rows that the target rejects, without what else is lost."""
-        _, masks, found = self._read_back(rows, written)
-        return {number for number, mask in enumerate(masks) if self._refusal(found[number], mask)}
+        back = enumerate(self._read_back(rows, written))
+        return {number for number, (_, mask, found) in back if self._refusal(found, mask)}
 
-    def _read_back(
-        self, rows: Sequence[CanonicalRow], written: Written
-    ) -> tuple[list[CanonicalRow], list[int], list[list[Issue]]]:
+    def _read_back(self, rows: Sequence[CanonicalRow], written: Written) -> list[tuple[CanonicalRow, int, list[Issue]]]:
         """Each row as the target is read, its presence mask, and what the rules of the target report of it."""
-        back: list[CanonicalRow] = []
-        masks: list[int] = []
-        notes: list[list[Row] | None] = []
+        read: list[tuple[CanonicalRow, int, list[Row] | None]] = []
         if rows:
             source = open_source(written.back, format=written.format, outputs="generated")
             for _, checked in CheckedRun(source, make_plan(source)).reread():
-                back += to_rows(rows_of(checked))
-                masks += verdict(checked, "presence").to_pylist()
-                notes += verdict(checked, "issues").to_pylist()
-        if any(place is not None and place >= len(back) for place in written.places):  # they are read as something else
-            back, masks = [_NOTHING] * len(written.places), [0] * len(written.places)
-            notes = [None] * len(written.places)
-        came = [_NOTHING if place is None else back[place] for place in written.places]
-        presence = [0 if place is None else masks[place] for place in written.places]
-        found: list[list[Issue]] = [[] for _ in rows]
-        for number, place in enumerate(written.places if written.format == self._target else ()):
-            if place is not None and (of_row := notes[place]):
-                found[number] += self._reported(rows[number], of_row)
-        return came, presence, found
+                verdicts = (verdict(checked, name).to_pylist() for name in ("presence", "issues"))
+                read += zip(to_rows(rows_of(checked)), *verdicts, strict=True)
+        if any(place is not None and place >= len(read) for place in written.places):  # they are read as something else
+            read = []
+        found, is_own = [], written.format == self._target
+        for row, place in zip(rows, written.places, strict=True):
+            came, mask, notes = (_NOTHING, 0, None) if place is None or not read else read[place]
+            found.append((came, mask, list(self._reported(row, notes)) if notes and is_own else []))
+        return found
 
     def _reported(self, row: CanonicalRow, notes: Iterable[Row]) -> Iterator[Issue]:
         """The errors that the rules of the target report of a row, and the fields that its class drops, which were not
