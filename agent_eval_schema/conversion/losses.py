@@ -136,7 +136,7 @@ class Losses:
         found, is_own = [], written.format == self._target
         for row, place in zip(rows, written.places, strict=True):
             came, mask, notes = (_NOTHING, 0, None) if place is None or not read else read[place]
-            found.append((came, mask, list(self._reported(row, notes)) if notes and is_own else []))
+            found += [(came, mask, list(self._reported(row, notes)) if notes and is_own else [])]
         return found
 
     def _reported(self, row: CanonicalRow, notes: Iterable[Row]) -> Iterator[Issue]:

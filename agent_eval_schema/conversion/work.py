@@ -370,25 +370,23 @@ class Work:
         of_session = ours == "session" or (theirs == "session" and ours == "turn")
         for batch, checked in self._run.pairs():
             canonical = rows_of(checked)
-            rows = to_rows(canonical)
-            valid = np.asarray(verdict(checked, "valid")).astype(bool)
-            positions = self._run.positions(start, len(rows)).tolist()
-            self.losses.add_excluded([positions[i] for i in np.flatnonzero(~valid)], "row")
             passed = {*canonical.schema.names}.difference(COLUMNS) | {"trace"}  # a trace is passed on unchanged
-            sources = [{n: v for n, v in row.items() if n not in passed} for row in native_rows(batch)]
-            taken = [taken_from_trace(bits) for bits in verdict(checked, "derived").to_pylist()]
-            masks = verdict(checked, "presence").to_pylist()
-            noted = verdict(checked, "issues").to_pylist()
-            codes = [[note["code"] for note in notes] if notes else [] for notes in noted]
+            positions = self._run.positions(start, checked.num_rows).tolist()
+            verdicts = (verdict(checked, name).to_pylist() for name in ("valid", "derived", "presence", "issues"))
+            parts = zip(to_rows(canonical), native_rows(batch), positions, *verdicts, strict=True)
             kept = []
-            for i in np.flatnonzero(valid).tolist():
-                row = {**rows[i], POSITION: positions[i], SOURCE: sources[i], TAKEN: taken[i]}
-                kept += [{**row, PRESENCE: masks[i], REPORTED: codes[i]}]
-                for note in noted[i] or ():
+            for row, source, position, is_valid, derived, mask, notes in parts:
+                if not is_valid:
+                    self.losses.add_excluded([position], "row")
+                    continue
+                row |= {POSITION: position, SOURCE: {n: v for n, v in source.items() if n not in passed}}
+                row |= {TAKEN: taken_from_trace(derived), PRESENCE: mask}
+                kept += [{**row, REPORTED: [note["code"] for note in notes] if notes else []}]
+                for note in notes or ():
                     if note["code"] == NOT_FINITE.code:
                         self.losses.add(conversion.CHANGED, row, note["column"], note["message"], note["path"])
             yield self._with_own_ids([self._with_own_calls(row) for row in kept] if of_session else kept)
-            start += len(rows)
+            start += checked.num_rows
 
     def _with_own_calls(self, row: dict[str, Any]) -> dict[str, Any]:
         """The row with expected calls as the target compares them: those of a whole session are passed through a target
