@@ -267,7 +267,7 @@ class Work:
             source = "" if parts is None else hash_of(rows)
             found = None if parts is None else parts.read(number, source)
             if found is not None:
-                batch, outcome = found[0], outcome_in(found[1])
+                batch, outcome = found[0], msgspec.msgpack.decode(found[1], type=Outcome)
                 self.losses.issues = outcome.losses
                 excluded = {loss.row for loss in outcome.losses if loss.code == conversion.LEFT_OUT.code}
                 self._add_lines([row for row in rows if row[POSITION] not in excluded])
@@ -280,7 +280,7 @@ class Work:
                 if parts is not None:
                     added = [(*pair, count) for pair, count in (self.losses.masks - masks).items()]
                     outcome = Outcome(self.losses.issues, added, self._names, self.losses.refused - refused)
-                    parts.commit(number, source, batch, packed_outcome(outcome))
+                    parts.commit(number, source, batch, msgspec.msgpack.encode(outcome))
             self.losses.flush()
             if batch.num_rows:
                 yield batch
@@ -449,14 +449,7 @@ class Outcome(Struct, frozen=True, array_like=True):
     refused: int = 0
 
 
-packed_outcome = msgspec.msgpack.Encoder().encode
-outcome_in = msgspec.msgpack.Decoder(Outcome).decode
-
-
 def hash_of(rows: list[dict[str, Any]]) -> str:
     """A hash of the rows of a part, the same in every process."""
     cells = [{name: value for name, value in row.items() if name != TAKEN} for row in rows]
-    return xxhash.xxh3_64_hexdigest(_encode(cells))
-
-
-_encode = msgspec.json.Encoder(enc_hook=str).encode
+    return xxhash.xxh3_64_hexdigest(msgspec.json.encode(cells, enc_hook=str))

@@ -26,13 +26,12 @@ from agent_eval_schema.text.jsontext import Malformed, parse
 
 _METRICS = {metric.name.removeprefix("adk/"): metric for metric in METRICS if metric.system == "adk"}
 
-_RUBRICS = "RubricsBasedCriterion"
 OPTIONS = {
     "tool_trajectory_avg_score": "ToolTrajectoryCriterion",
     "final_response_match_v2": "LlmAsAJudgeCriterion",
     "hallucinations_v1": "HallucinationsCriterion",
     "per_turn_user_simulator_quality_v1": "LlmBackedUserSimulatorCriterion",
-    **{name: _RUBRICS for name in _METRICS if name.startswith("rubric_based_")},
+    **{name: "RubricsBasedCriterion" for name in _METRICS if name.startswith("rubric_based_")},
 }
 """The models of the criteria that have options of their own."""
 

@@ -57,13 +57,10 @@ def _call(step: Any) -> Any:
 
 
 _write_names = of_list(lambda call: call["tool_name"])
-_OF_A_SESSION = ("expected_trajectory", "expectedTrajectory", ASSERTIONS, "metadata")
-
-
 _TURNS = Conversations(
     "turns",
     lambda turn: (turn.get("input"), turn.get("expected_response")),
-    _OF_A_SESSION,
+    ("expected_trajectory", "expectedTrajectory", ASSERTIONS, "metadata"),
     "scenario_id",
     "expected_trajectory",
     lambda sessions: {"scenarios": with_own_names(sessions, "scenario_id", "scenario")},  # AgentCore requires an ID

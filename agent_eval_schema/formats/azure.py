@@ -276,8 +276,6 @@ def is_action_file(names: Sequence[str], head: Head) -> bool:
 
 _conversations = partial(Nested, columns=("query", "response"), counts=True, apart=True)
 
-_ACTION = CaseList("data", {"data": []}, text="query", mark="ground_truth", detect=is_action_file)
-
 _EXECUTED = re.compile(r"(?im)^\s*#?\s*(?:system|user|assistant|function)\s*:\s*\n|!\[[^\]]*\]\(")
 """What the prompt of an evaluator, with the values in it, is split at: a message of its own, an image that is read
 (azure-ai-evaluation 1.18.10)."""
@@ -340,7 +338,7 @@ AZURE = Format(
             lists=("messages",),
         ),
         Nested(_is_run, row_of_run, parts=("item", "sample"), columns=("query", "response")),
-        _ACTION.nested,
+        CaseList("data", {"data": []}, text="query", mark="ground_truth", detect=is_action_file).nested,
     ),
     writer=Writer(executes=dict.fromkeys(("query", "response", "context", "ground_truth"), _EXECUTED)),
 )

@@ -255,10 +255,7 @@ def _may_be_truth(path: str) -> bool:
     if column != "expectations":
         return is_of_truth(path)
     role = role_of(key)
-    return role.sure and role.name in _TRUE_ANSWERS
-
-
-_TRUE_ANSWERS = ("ground truth", "answer", "response", "facts")
+    return role.sure and role.name in ("ground truth", "answer", "response", "facts")
 
 
 def _keys_below(column: str, value: Any) -> dict[str, Any]:

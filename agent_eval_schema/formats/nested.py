@@ -114,7 +114,7 @@ def is_unfolded(names: Sequence[str]) -> bool:
 
 def _candidates(names: Collection[str]) -> Iterator[Nested]:
     """The formats that a table can have: where rows have their own request, another list is a column of the user's."""
-    requests = _REQUESTS.intersection(names)
+    requests = {"request", "inputs"}.intersection(names)
     return (f for f in _nested() if not requests or not f.parts or not requests.isdisjoint(f.parts))
 
 
@@ -134,9 +134,6 @@ def _detects(other: Extension[Format], nested: Nested, names: Sequence[str], hea
         why = f"{type(error).__name__}: {first_line(error)}"
         warn_caller(f"{other.value.name} of {other.package} is not detected: {why}", ExtensionWarning)
         return False
-
-
-_REQUESTS = frozenset({"request", "inputs"})
 
 
 def _unfold(batches: Callable[[], Iterator[pa.RecordBatch]], nesting: Nested) -> Iterator[pa.RecordBatch]:

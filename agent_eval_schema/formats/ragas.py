@@ -148,7 +148,6 @@ LISTS = (
 )
 """The columns that hold lists; of these a question may be a list of messages."""
 
-_python_lists = python_lists(*LISTS)
 _lone_arguments = lone_arguments("args", "reference_tool_calls")
 
 
@@ -192,9 +191,6 @@ def _kind_of(source: Row) -> str:
     value = source.get(USER_INPUT)  # a list that Python wrote is text
     is_text = isinstance(value, str) and not value.lstrip().startswith("[")
     return _SINGLE if value is None or is_text else _SPOKEN
-
-
-_inspect_kinds = inspect_kinds("ragas", _kind_of)
 
 
 _OWN = frozenset(
@@ -245,7 +241,7 @@ RAGAS = Format(
     read_only_columns=("ground_truths",),
     originals=("retrieved_context_ids", "reference_context_ids", REFERENCE_CALLS),  # an ID may be a number
     calls_of="conversation",
-    inspect_row=inspecting(_python_lists, _lone_arguments, _inspect_kinds, _rejected_messages),
+    inspect_row=inspecting(python_lists(*LISTS), _lone_arguments, inspect_kinds("ragas", _kind_of), _rejected_messages),
     inspected=(*_OF_ONE_TURN, *dropped_of("ragas", _SINGLE)),
     instead_of_request=_NEEDS,
     instead_of_response=("request", *_NEEDS),

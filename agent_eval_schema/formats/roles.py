@@ -43,7 +43,7 @@ def role_of(name: str) -> Role:
     around = frozenset(m for key in above for m in meanings_of(key)[0])
     if around & _TRUE and found.column in TRUTHS:
         found = Role("ground truth", TRUTHS[found.column])
-    elif found.column == "request" and around & _NOT_ASKED:
+    elif found.column == "request" and not around.isdisjoint({"sql", "meta", "score", "tool", "call", "document"}):
         found = Role("SQL", "expected_response") if "sql" in around else Role("metadata")
     return found if sure or found is NO_ROLE else Role(found.name, found.column, sure=False)
 
@@ -56,7 +56,6 @@ TRUTHS = {
 """By the column of an output, the one of its ground truth."""
 
 _TRUE = frozenset({"truth", "guideline"})
-_NOT_ASKED = frozenset({"sql", "meta", "score", "tool", "call", "document"})
 
 _NONE: Meanings = frozenset()
 
