@@ -24,9 +24,8 @@ def cell_bytes(array: pa.Array) -> Array:
         return np.zeros(0, np.int64)
     if (found := per_cell(array, cell_bytes)) is not None:
         return found
-    for is_kind, sizes in _SIZES:
-        if is_kind(array.type):
-            return sizes(array)
+    if (sizes := _SIZES.get(array.type.id)) is not None:
+        return sizes(array)
     try:
         return np.full(len(array), -(-array.type.bit_width // 8), np.int64)
     except ValueError:  # of no fixed width: a union
@@ -118,10 +117,10 @@ def _of_views(array: pa.Array) -> Array:
 def _numbers(array: pa.Array, width: int, more: int) -> Array:
     """The offsets or views of an array, `width` bytes each; none is read beyond its buffer."""
     buffer = array.buffers()[1]
-    kind = np.int64 if width == 8 else np.int32
+    kind, count = (np.int64 if width == 8 else np.int32), (len(array) + more) * (4 if width == 16 else 1)
     if buffer is None or buffer.size < (array.offset + len(array) + more) * width:
-        return np.zeros((len(array) + more) * (4 if width == 16 else 1), kind)
-    return np.frombuffer(buffer, kind, (len(array) + more) * (4 if width == 16 else 1), array.offset * width)
+        return np.zeros(count, kind)
+    return np.frombuffer(buffer, kind, count, array.offset * width)
 
 
 def _of_lists(array: pa.Array) -> Array:
@@ -144,21 +143,16 @@ def _of_structs(array: pa.Array) -> Array:
     return sum(fields, start=np.zeros(len(array), np.int64))
 
 
-def _is_any(*names: str) -> Callable[[pa.DataType], bool]:
-    """Whether a type is one of those for which `pa.types` has these tests; older versions lack some."""
-    tests = [getattr(pa.types, f"is_{name}", None) for name in names]
-    return lambda kind: any(test is not None and test(kind) for test in tests)
-
-
-_SIZES: tuple[tuple[Callable[[pa.DataType], bool], Callable[[pa.Array], Array]], ...] = (
-    (lambda kind: isinstance(kind, pa.BaseExtensionType), lambda array: cell_bytes(array.storage)),
-    (_is_any("string", "binary", "large_string", "large_binary"), _of_texts),
-    (_is_any("string_view", "binary_view"), _of_views),
-    (_is_any("struct"), _of_structs),
-    (_is_any("list", "large_list", "map", "list_view", "large_list_view"), _of_lists),
-    (_is_any("fixed_size_list"), _of_fixed_lists),
-    (_is_any("null"), lambda array: np.zeros(len(array), np.int64)),
-)
+_SIZES: dict[int, Callable[[pa.Array], Array]] = {
+    **dict.fromkeys((pa.string().id, pa.binary().id, pa.large_string().id, pa.large_binary().id), _of_texts),
+    **dict.fromkeys((pa.string_view().id, pa.binary_view().id), _of_views),
+    **{kind(pa.null()).id: _of_lists for kind in (pa.list_, pa.large_list, pa.list_view, pa.large_list_view)},
+    pa.map_(pa.string(), pa.null()).id: _of_lists,
+    pa.list_(pa.null(), 1).id: _of_fixed_lists,
+    pa.struct([]).id: _of_structs,
+    pa.null().id: lambda array: np.zeros(len(array), np.int64),
+    pa.fixed_shape_tensor(pa.int8(), [1]).id: lambda array: cell_bytes(array.storage),  # that of all extensions
+}
 """How the sizes of a kind of array are found; any other has cells of one width."""
 
 
