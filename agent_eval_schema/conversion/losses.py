@@ -277,7 +277,6 @@ def _difference(column: str, value: Any, came: Any) -> tuple[str, str]:
     return f"`{visible(before)}` would be read back as `{visible(after)}`{more}", first.path
 
 
-SourceRow = Mapping[str, Any]
 Path = tuple[str | int, ...]
 
 
@@ -305,9 +304,7 @@ class UnreadValues:
         self._plan = plan
         self._depending: dict[Place, tuple[frozenset[str], bool]] = {}
 
-    def among(
-        self, source_rows: Sequence[SourceRow], back: Sequence[SourceRow]
-    ) -> Iterator[tuple[Suspect, frozenset[str]]]:
+    def among(self, source_rows: Sequence[Row], back: Sequence[Row]) -> Iterator[tuple[Suspect, frozenset[str]]]:
         """The values of source rows that are not in the rows that came `back`, in the same form; each with the
         canonical columns that depend on it, none if it is not read."""
         if len(self._depending) > MOST_REMEMBERED:
@@ -333,7 +330,7 @@ class UnreadValues:
                     suspects += _missing(suspect.row, suspect.path, value, parts_came)
 
     def _probe(
-        self, source_rows: Sequence[SourceRow], unaltered: dict[int, CanonicalRow], suspects: Mapping[Place, Suspect]
+        self, source_rows: Sequence[Row], unaltered: dict[int, CanonicalRow], suspects: Mapping[Place, Suspect]
     ) -> None:
         """Read a copy of the source row of each suspect in which its value is altered, and remember which canonical
         columns then differ from those of the `unaltered` row, and whether the value is a part of one of these cells."""
@@ -357,7 +354,7 @@ Place: TypeAlias = "tuple[bytes, Path]"
 """The shape of a row, and a path in it."""
 
 
-def _shape(row: SourceRow) -> bytes:
+def _shape(row: Row) -> bytes:
     """What the reading of a row may depend on: its keys, the types of its values, the words that may be a role or a
     type, and of a number its sign, its fraction and a single digit (a label); not which text it has in a place."""
     try:

@@ -15,13 +15,12 @@ from typing import Any
 from msgspec import Struct
 
 from agent_eval_schema.errors import EvalSetError
+from agent_eval_schema.formats.format import Row
 from agent_eval_schema.formats.roles import NO_ROLE, TRUTHS, is_of_truth, meanings_of, role_of, words_of
 from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.text.describe import names as listed
 from agent_eval_schema.text.jsontext import structured
 from agent_eval_schema.text.spelling import is_unwritten
-
-Row = Mapping[str, Any]
 
 SAMPLED_ROWS = 16
 """The rows whose cells are looked at."""

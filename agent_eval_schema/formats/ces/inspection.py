@@ -48,10 +48,8 @@ def inspect_evaluation(value: Any) -> list[Finding]:
     found = list(_Walk(is_stored).message(schema.EVALUATION, value, ""))
     ignored = [one for one in found if one.rule is ces.OUTPUT_ONLY]
     if ignored:
-        first, paths = ignored[0], [one.path for one in ignored]
-        message = f"only the server sets {first_names(paths, 3)}"
-        found = [d for d in found if d.rule is not ces.OUTPUT_ONLY or d is first]
-        found[found.index(first)] = replace(first, message=message)
+        first = replace(ignored[0], message=f"only the server sets {first_names([one.path for one in ignored], 3)}")
+        found = [first if d is ignored[0] else d for d in found if d is ignored[0] or d.rule is not ces.OUTPUT_ONLY]
     found += _unpaired(schema.with_json_names(value, schema.EVALUATION))
     if isinstance(value, dict) and value.get("invalid") is True:
         found.append(finding_at(ces.STORED_INVALID, "invalid", "the server marks the evaluation as invalid"))

@@ -22,6 +22,7 @@ from agent_eval_schema.errors import EvalSetError, cannot_read
 from agent_eval_schema.formats.ces import schema
 from agent_eval_schema.formats.ces.evaluation import Evaluation, is_result, read_evaluations, validate_evaluation
 from agent_eval_schema.formats.ces.golden import REQUIRED
+from agent_eval_schema.formats.ces.rows import Object
 from agent_eval_schema.issues import Issue
 from agent_eval_schema.rule import Severity
 from agent_eval_schema.text import jsontext
@@ -31,8 +32,6 @@ from agent_eval_schema.text.edits import Edit, edits
 from agent_eval_schema.text.jsontext import value_key
 from agent_eval_schema.text.spelling import match_names
 from agent_eval_schema.text.visible import visible
-
-Object = Mapping[str, Any]
 
 # --- the fields that an update writes: paths below the Evaluation, found by comparison, or as the caller has them
 #
