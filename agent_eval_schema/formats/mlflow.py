@@ -219,15 +219,12 @@ def read_mlflow(batch: pa.RecordBatch) -> pa.RecordBatch:
     expected = read_cells(batch, "expectations")
     if expected is not None:
         result |= _expectations(expected, batch.num_rows, notes)
-        for name in result.keys() & set(EXPECTED):  # where a row has no such expectation, the column of that name
-            if (cells := read_cells(batch, name)) is not None:
-                beside = [t if t is None or cells.json else encode_text(t) for t in cells.texts]
-                result[name] = [own if own is not None else t for own, t in zip(result[name], beside, strict=True)]
     if "session" in batch.schema.names and "session_id" not in batch.schema.names:
         batch = batch.rename_columns(["session_id" if n == "session" else n for n in batch.schema.names])
     outputs = read_cells(batch, "outputs")
     taken = ("outputs",) if outputs is not None and not outputs.json else ()  # text is what response has
-    # under our names, so that a cell that could not be read is not taken for absent
+    # where a row has no such expectation, the column of that name fills it; notes are under our names, so that a cell
+    # that could not be read is not taken for absent
     renamed = rename_notes(batch, {"inputs": "request", "outputs": "response"})
     return with_notes(with_columns(renamed, result, taken), notes)
 
