@@ -339,10 +339,8 @@ class Work:
     def schema(self, names: Sequence[str] | None = None) -> pa.Schema:
         """The columns of a file of the target: its own, numbers as numbers, then those that are passed through. Rows
         that vary are read through once for the `names` of the columns that their format has read."""
-        if names is None and self._evaluations is not None:
-            names = ()
-        elif names is None:
-            names = self._run.read_schema.names
+        if names is None:
+            names = () if self._evaluations is not None else self._run.read_schema.names
         known, own = (*COLUMNS, *self._writer.replaces), self._writer.columns
         of_session = [SESSION_CALLS] if find_format(self._run.plan.format).calls_of == "session" else []
         passed = dict.fromkeys(self._name_of(name) for name in (*names, *of_session) if name not in known)

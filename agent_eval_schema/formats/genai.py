@@ -21,6 +21,7 @@ from typing import Any
 
 from agent_eval_schema.decoding import chat
 from agent_eval_schema.formats.adk_schema import snake_case
+from agent_eval_schema.formats.ces.schema import part_at
 from agent_eval_schema.formats.detection import Signs, each_with
 from agent_eval_schema.formats.documents import CaseList, shared_values, with_truth
 from agent_eval_schema.formats.format import Field, Format, Head, Nested, Row, Unfolded, Writer, lists_in
@@ -174,15 +175,9 @@ def _read_rubrics(value: Any) -> Any:
     result = {}
     for name, group in groups.items():
         rubrics = group.get("rubrics") if isinstance(group, dict) else group
-        texts = [_description(r) for r in all_of(rubrics)]
+        texts = [part_at(rubric, "content.property.description") for rubric in all_of(rubrics)]
         result[name] = [text for text in texts if text is not None]
     return {name: texts for name, texts in result.items() if texts} or None
-
-
-def _description(rubric: Any) -> Any:
-    content = rubric.get("content") if isinstance(rubric, dict) else None
-    stated = content.get("property") if isinstance(content, dict) else None
-    return stated.get("description") if isinstance(stated, dict) else None
 
 
 def _write_rubrics(guidelines: dict[str, list[str]]) -> dict[str, Any]:

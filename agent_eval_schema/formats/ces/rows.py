@@ -216,8 +216,7 @@ def turns_of(messages: Iterable[Object], row: Object) -> list[dict[str, Any]]:
 
 def expected_by(row: Object) -> Iterator[dict[str, Any]]:
     """The expectations of a row's columns; those in `custom_expected` replace a call or text that agrees with them."""
-    custom = row.get("custom_expected")
-    others = objects(custom.get(EXPECTATIONS_KEY)) if isinstance(custom, Mapping) else []
+    others = objects(schema.part_at(row, f"custom_expected.{EXPECTATIONS_KEY}"))
     calls = [(encode_text(dict(call)), call) for call in row.get("reference_trajectory") or ()]
     kept = []
     for other in others:
@@ -590,8 +589,7 @@ def _assembled(rows: Sequence[Object], places: Sequence[int]) -> Iterator[Assemb
 
 def _view(row: Object) -> list[Any]:
     """The turns that follow from the columns of a row."""
-    custom = row.get("custom_expected")
-    others = custom.get(EXPECTATIONS_KEY) if isinstance(custom, Mapping) else None
+    others = schema.part_at(row, f"custom_expected.{EXPECTATIONS_KEY}")
     columns = (row.get(name) for name in ("request", "expected_response", "reference_trajectory"))
     return [*columns, others, _tags(row).get("response_agent")]
 
@@ -617,12 +615,9 @@ def _with_head(fields: dict[str, Any], rows: Sequence[Object], name: str, whole:
     return evaluation
 
 
-def _part(row: Object, field: str | None = None) -> dict[str, Any] | None:
+def _part(row: Object, *field: str) -> dict[str, Any] | None:
     """The part of an evaluation that was kept with a row, or a field of it that is an object."""
-    custom = row.get("custom_expected")
-    part = custom.get(EVALUATION_KEY) if isinstance(custom, Mapping) else None
-    if isinstance(part, dict) and field is not None:
-        part = part.get(field)
+    part = schema.part_at(row, ".".join(("custom_expected", EVALUATION_KEY, *field)))
     return part if isinstance(part, dict) else None
 
 
