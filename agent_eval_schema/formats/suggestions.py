@@ -49,7 +49,7 @@ class _Place(Struct, frozen=True):
 
     @property
     def kind(self) -> str:
-        """What the values are, of which there are some, in words."""
+        """What the values are, in words; there is at least one."""
         kinds = ((str, "text"), (bool, "true or false"), ((int, float), "number"), (list, "list"), (dict, "object"))
         found = (word for kind, word in kinds if all(isinstance(v, kind) for v in self.values))
         return next(found, "values of several types")
