@@ -106,7 +106,7 @@ class Reviewed:
                 f"expected evaluation rows, got {what}; convert it, and review the rows of its turns: {advice}"
             )
         if plan.format == UNKNOWN.name:
-            hint = f": name them ({naming_columns(plan.suggested)})" if plan.suggested else ""
+            hint = f": name them ({naming_columns(plan.suggested)})" if plan.suggested and plan.values else ""
             raise EvalSetError(
                 f"{source.name or 'data'}: expected evaluation rows, got columns of no known format{hint}"
             )

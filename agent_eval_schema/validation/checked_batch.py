@@ -55,8 +55,7 @@ def assemble(rows: Rows) -> pa.RecordBatch:
             presence |= present * np.uint64(BIT[field])
     for field, name, holds_text in _PASSED_THROUGH:
         if name in rows.names:
-            texts = rows.batch.column(name).cast(pa.string())
-            presence |= np.asarray(holds_text(texts).fill_null(False)) * np.uint64(BIT[field])
+            presence |= np.asarray(holds_text(_texts_in(rows, name)).fill_null(False)) * np.uint64(BIT[field])
     answers, truth_texts = values["response"].texts(), values["expected_response"].texts()
     masks["judged_text"] = np.ones(rows.size, bool)
     if _may_be_values(answers):
@@ -208,10 +207,14 @@ def _simulated(rows: Rows) -> Mask:
 def _are_conversations(rows: Rows) -> Mask:
     """Whether a row of Ragas is a conversation: the metrics of a single turn reject it, though its last message was
     read as the answer."""
-    cells = read_cells(rows.batch, USER_INPUT)  # which may be texts, or lists of messages as Arrow has them
+    return np.asarray(pc.match_substring_regex(_texts_in(rows, USER_INPUT), r"^\s*\[").fill_null(False))
+
+
+def _texts_in(rows: Rows, name: str) -> pa.Array:
+    """The texts of a column, which may be lists or objects as Arrow has them."""
+    cells = read_cells(rows.batch, name)
     assert cells is not None
-    texts = cells.texts.array if isinstance(cells.texts, Texts) else pa.array(cells.texts, pa.string())
-    return np.asarray(pc.match_substring_regex(texts, r"^\s*\[").fill_null(False))
+    return cells.texts.array.cast(pa.string()) if isinstance(cells.texts, Texts) else pa.array(cells.texts, pa.string())
 
 
 def demands_one_kind(form: Format, outputs: str) -> bool:

@@ -85,3 +85,14 @@ def test_labels_of_the_redacted_page_find_their_rows(page: str, tmp_path: Path) 
         path.write_text(line + "\n")
     session = merge(open_source(str(tmp_path / "rows.jsonl")), list(map(str, paths)))
     assert session.gone == []
+
+
+def test_an_error_does_not_name_private_columns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A mapping is proposed with the names of the columns, which may be private where values are."""
+    path = tmp_path / "odd.jsonl"
+    path.write_text(json.dumps({f"{canary(1)} question": "How?", f"{canary(1)} id": "a", "x": 1}))
+    command = ["review", str(path), "--reviewer", "ana", "--bundle", str(tmp_path / "page.html")]
+    assert main(command) == 2
+    assert canary(1) in capsys.readouterr().err
+    assert main([*command, "--redact", "default"]) == 2
+    assert canary(1) not in capsys.readouterr().err
