@@ -171,6 +171,15 @@ def test_what_differed_once(rows: list[Row], tmp_path: Path, monkeypatch: pytest
     require_one_verdict(flat(rows), QUICK, tmp_path, monkeypatch, "flat")
 
 
+def test_a_row_alone_in_the_types_of_arrow() -> None:
+    """Together most rows of a sample have no types that Arrow finds; one has those of a table with rows like it."""
+    found = {f"{name}, row {i}": typed([row]) for name, rows in samples().items() for i, row in enumerate(rows[:8])}
+    tables = {at: table for at, table in found.items() if table is not None and table.num_columns}
+    assert len(tables) > 200
+    for at, table in tables.items():
+        assert verdict(table) == verdict(table.to_pylist()), at
+
+
 def test_json_text_is_read_where_it_stands_for_an_object() -> None:
     """A text is what it says, unless only an object or a list can stand in its place."""
     as_text = verdict([{**TRACE, "data": json.dumps(TRACE["data"])}])
