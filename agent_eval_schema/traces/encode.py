@@ -211,9 +211,9 @@ def _merged(span: Span, original: dict[str, str]) -> dict[str, str]:
         if text and name not in original:
             derived[name] = text
     if (own.type or "").strip('"') == "RETRIEVER" and not are_documents(own.outputs):
-        documents = [_as_retrieved(d.doc_uri, d.content) for d in documents_of_span(span)]
-        if documents:  # else there is nothing that could be read
-            original |= _texts(outputs=documents)
+        documents = documents_of_span(span)
+        if any(d.doc_uri or d.content for d in documents):  # else there is nothing that could be read
+            original |= _texts(outputs=[_as_retrieved(d.doc_uri, d.content) for d in documents])
     return {**derived, **original}
 
 

@@ -56,6 +56,9 @@ def test_documents_of_a_retriever_are_as_mlflow_reads_them() -> None:
         ([{"content": "16 weeks", "doc_uri": "a.md"}], [{"content": "16 weeks", "doc_uri": "a.md"}]),
         (["16 weeks", "a month"], plain),
         ("16 weeks", plain[:1]),
+        ({"found": 3}, {"found": 3}),  # what is no document stays as it is
+        ([{"found": 3}], [{"found": 3}]),
+        ([{"found": 3}, *plain[:1]], [{"page_content": "", "metadata": {"doc_uri": None}}, *plain[:1]]),
     ):
         retriever = span("a2", "a1", spanType="RETRIEVER", spanOutputs=outputs)
         written = again(span("a1", None), retriever)["data"]["spans"][1]["attributes"]["mlflow.spanOutputs"]
