@@ -158,7 +158,7 @@ def turns_of_test_list() -> Unfold:
     def turn_of(row: Mapping[str, Any]) -> Iterator[Unfolded]:
         place = {"eval_id": None, "turn": next(number), "history": list(before)}
         yield {**snake_keys(row), **place}, [*(finding for _, finding in inspect_value(row, TURN)), *_cut(place)]
-        before.append(_for_later(row))
+        before.append(_said(row))
 
     return turn_of
 
@@ -187,7 +187,7 @@ def _by_turn(defects: Iterable[Found]) -> _ByTurn:
 def _turns(eval_id: Any, conversation: Any, beside: Row, found: _ByTurn, case: int = 0) -> Iterator[Unfolded]:
     """The turns of one conversation; an invalid one is a single row, with the columns of its case."""
     turns = conversation if isinstance(conversation, list) and conversation else [{}]
-    history = list(map(_for_later, turns))
+    history = list(map(_said, turns))
     for i, turn in enumerate(turns):
         own = turn if isinstance(turn, dict) else {"user_content": turn}
         place = {
@@ -199,12 +199,11 @@ def _turns(eval_id: Any, conversation: Any, beside: Row, found: _ByTurn, case: i
         yield {**beside, **snake_keys(own), **place}, [*found.get((case, i), ()), *_cut(place)]
 
 
-def _for_later(turn: Any) -> Any:
-    """What a later turn reads of one: the message and the answer, not what the agent did."""
-    if not isinstance(turn, Mapping):
-        return turn
-    keys = ("query", "user_content", "reference", "final_response")
-    return {key: value for key, value in turn.items() if snake_case(key) in keys}
+def _said(turn: Any) -> chat.Messages:
+    """What later turns read of one: the message and the answer, not what the agent did."""
+    question, answer = _texts_of_turn(turn)
+    asked = [] if question is None else [{"role": "user", "content": question}]
+    return [*asked, {"role": "assistant", "content": answer}] if isinstance(answer, str) else asked
 
 
 MOST_BEFORE = 100
@@ -232,11 +231,8 @@ OF_A_TURN = ("invocation_id", "creation_timestamp", "duration", "model_duration"
 def _read_turn(source: Row, row: dict[str, Any]) -> None:
     question, row["expected_response"] = _texts_of_turn(source)
     if question is not None:
-        messages: chat.Messages = []
-        for before, answer in map(_texts_of_turn, _listed(source.get("history"))):
-            messages += [{"role": "user", "content": before}] if before is not None else []
-            messages += [{"role": "assistant", "content": answer}] if isinstance(answer, str) else []
-        row["request"] = {"messages": [*messages, {"role": "user", "content": question}]}
+        before = [message for said in _listed(source.get("history")) for message in _listed(said)]
+        row["request"] = {"messages": [*before, {"role": "user", "content": question}]}
     row["reference_trajectory"] = _calls(_without_nulls(source))
     if isinstance(actual := source.get("actual_invocation"), dict):
         row["response"], row["predicted_trajectory"] = _texts_of_turn(actual)[1], _calls(_without_nulls(actual))

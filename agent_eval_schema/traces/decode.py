@@ -54,10 +54,9 @@ _document = msgspec.json.Decoder(TraceDocument).decode
 _attributes = jsontext.decoder(Attributes)
 
 
-def decode_trace(text: str | bytes | memoryview, whole: bool = True) -> Trace | list[Finding]:
-    """The trace in JSON text, or the notes with the reason why there is none (never an exception). If it does not have
-    to be `whole`, spans on which no issue and no figure depends may lack their contents."""
-    return too_deep() if is_too_deep(text) else decode_shallow(text, whole)
+def decode_trace(text: str | bytes | memoryview) -> Trace | list[Finding]:
+    """The trace in JSON text, or the notes with the reason why there is none (never an exception)."""
+    return too_deep() if is_too_deep(text) else decode_shallow(text)
 
 
 def too_deep() -> list[Finding]:
@@ -66,7 +65,8 @@ def too_deep() -> list[Finding]:
 
 
 def decode_shallow(text: str | bytes | memoryview, whole: bool = True) -> Trace | list[Finding]:
-    """As `decode_trace`, of text that is known not to be nested too deep."""
+    """As `decode_trace`, of text that is known not to be nested too deep. If the trace does not have to be `whole`, spans
+    on which no issue and no figure depends may lack their contents."""
     # one character first: to compare a view with a text takes longer than a tenth of the decoding
     is_otel = len(text) > 2 and text[2] in _R and text[:16] in ('{"resourceSpans"', b'{"resourceSpans"')
     if is_otel and (found := decode_otel(text, whole)) is not None:

@@ -289,10 +289,11 @@ def test_a_turn_repeats_what_was_said_before_it_and_not_what_was_done() -> None:
     turn = {"userContent": {"parts": [{"text": "q"}]}, "finalResponse": {"parts": [{"text": "a"}]}}
     case = {"eval_id": "e", "conversation": [{**turn, "intermediate_data": done}] * 2}
     (batch,) = open_source({"eval_set_id": "s", "eval_cases": [case]}).batches()
-    assert native_rows(batch)[1]["history"] == [turn]
+    said = [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}]
+    assert native_rows(batch)[1]["history"] == [said]
     listed = [{"query": "q", "reference": "a", "expected_tool_use": [], "other": "x"}] * 2
     (batch,) = open_source(listed).batches()
-    assert native_rows(batch)[1]["history"] == [{"query": "q", "reference": "a"}]
+    assert native_rows(batch)[1]["history"] == [said]
 
 
 @pytest.mark.parametrize("other", [{"query": "Why?"}, {"userContent": HI}, {"reference": "No"}])
