@@ -65,8 +65,8 @@ def too_deep() -> list[Finding]:
 
 
 def decode_shallow(text: str | bytes | memoryview, whole: bool = True) -> Trace | list[Finding]:
-    """As `decode_trace`, of text that is known not to be nested too deep. If the trace does not have to be `whole`, spans
-    on which no issue and no figure depends may lack their contents."""
+    """As `decode_trace`, of text that is known not to be nested too deep. If the trace does not have to be `whole`,
+    spans on which no issue and no figure depends may lack their contents."""
     # one character first: to compare a view with a text takes longer than a tenth of the decoding
     is_otel = len(text) > 2 and text[2] in _R and text[:16] in ('{"resourceSpans"', b'{"resourceSpans"')
     if is_otel and (found := decode_otel(text, whole)) is not None:
