@@ -102,7 +102,7 @@ def opened(path: str, text: Text | None, **options: Any) -> tuple[Source, Source
     ask; first without them."""
     found = settings_of(path)
     raw = open_source(path) if text is None else copied_source(path, lambda folder: _copy(path, text, folder))
-    reading = {**found.reading(path), "max_cell_bytes": found.settings.max_cell_bytes, **options}
+    reading = {**found.reading(path), **options}
     return raw, open_source(raw, "FILE", advice={}, **reading)
 
 

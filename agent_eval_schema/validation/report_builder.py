@@ -224,8 +224,10 @@ class ReportBuilder:
     def _log(self, finding: Finding, row: int | None = None, request_id: str | None = None) -> None:
         rule = finding.rule
         if rule.code in self.codes:
-            is_ours = rule in _ON_OUR_COLUMNS
-            finding = placed(finding, self._plan.origins) if is_ours else replace(finding, path=finding.column)
+            if rule in _ON_OUR_COLUMNS:
+                finding = placed(finding, self._plan.origins)
+            elif finding.path is None:
+                finding = replace(finding, path=finding.column)
             issue = self._with_file(finding.issue(row, request_id if self.values else None))
             self.counts[rule.code] += 1
             self._add_example(issue)

@@ -121,7 +121,7 @@ class Found(Struct, frozen=True):
 
     def reading(self, path: str) -> dict[str, Any]:
         """The options by which a file is read, and its rules."""
-        own = {name: getattr(self.settings, name) for name in ("format", "outputs", "select")}
+        own = {name: getattr(self.settings, name) for name in ("format", "outputs", "select", "max_cell_bytes")}
         return {**own, "columns": self.settings.columns or None, "ignore": (*self.settings.ignore, *self.ignored(path))}
 
 

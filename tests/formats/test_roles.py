@@ -191,17 +191,21 @@ def test_a_conversation_with_its_last_answer_is_not_proposed_as_a_request() -> N
 
 
 @pytest.mark.parametrize(
-    "row",
+    ("row", "path"),
     [
-        {"inputs": {"question": "Hi?", "ground_truth": "Hello"}, "outputs": "Hi"},
-        {"inputs.query": "Hi?", "inputs.ground_truth": "Hello", "outputs.response": "Hi"},
-        {"inputs": {"question": "Hi?"}, "outputs": "Hi", "reference_answer": "Hello"},
+        ({"inputs": {"question": "Hi?", "ground_truth": "Hello"}, "outputs": "Hi"}, "inputs.ground_truth"),
+        (
+            {"inputs.query": "Hi?", "inputs.ground_truth": "Hello", "outputs.response": "Hi"},
+            "inputs.ground_truth",
+        ),
+        ({"inputs": {"question": "Hi?"}, "outputs": "Hi", "reference_answer": "Hello"}, "reference_answer"),
     ],
     ids=str,
 )
-def test_ground_truth_inside_the_inputs_is_named(row: Row) -> None:
+def test_ground_truth_inside_the_inputs_is_named(row: Row, path: str) -> None:
     report = validate_eval_set([row])
     (issue,) = (issue for issue in report.iter_issues() if issue.code == "AE119")
+    assert issue.path == path
     assert "=expectations.expected_response" in str(issue.hint)
     read = validate_eval_set([row], columns=dict(summary_of(report).suggested))
     assert [found["expected_response"] for found in read.iter_rows()] == ["Hello"]

@@ -72,6 +72,13 @@ def test_the_settings_decide(project: pytest.Pytester) -> None:
     run(project).assert_outcomes(passed=2, failed=1)
 
 
+def test_a_cell_is_as_large_as_the_settings_allow(project: pytest.Pytester) -> None:
+    project.makepyprojecttoml('[tool.agent-eval-schema]\nfiles = ["evals/good.jsonl"]\nmax-cell-bytes = 5')
+    found = run(project)
+    found.assert_outcomes(failed=1)
+    assert any("AE011" in line for line in found.outlines)
+
+
 def test_a_file_that_cannot_be_read_is_an_error_of_its_own(project: pytest.Pytester) -> None:
     (project.path / "evals" / "broken.jsonl").write_bytes(b"PAR1")
     (project.path / "evals" / "b.parquet").write_bytes(b"nothing")

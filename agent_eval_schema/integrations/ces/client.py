@@ -70,13 +70,13 @@ READ_AGAIN = "the evaluation has changed since it was read (etag): read it again
 
 _FAILURES = (
     ("INVALID_ARGUMENT", 400, "3", FIX_FIELDS),
-    ("UNAUTHENTICATED", 401, None, f"set {TOKEN_VARIABLE} to a fresh token: gcloud auth print-access-token"),
+    ("UNAUTHENTICATED", 401, "16", f"set {TOKEN_VARIABLE} to a fresh token: gcloud auth print-access-token"),
     ("PERMISSION_DENIED", 403, "7", "the account of the token may not do this with evaluations of the app"),
     ("NOT_FOUND", 404, "5", "check the name, and the endpoint"),
     ("ALREADY_EXISTS", None, "6", "another evaluation of the app has this displayName"),
     ("ABORTED", 409, "10", READ_AGAIN),
-    ("FAILED_PRECONDITION", 412, None, FIX_FIELDS),
-    ("RESOURCE_EXHAUSTED", 429, None, "wait, and try again"),
+    ("FAILED_PRECONDITION", 412, "9", FIX_FIELDS),
+    ("RESOURCE_EXHAUSTED", 429, "8", "wait, and try again"),
     *((name, None, None, "") for name in ("INTERNAL", "UNAVAILABLE", "DEADLINE_EXCEEDED")),
 )
 """Google's name for a failure, which occurs as text in the answer of a tool; its HTTP status; its code in a

@@ -86,7 +86,7 @@ class SupportedScorers(list["Scorer"]):  # numpydoc ignore=PR01
         self.without_judge = {line.scorer: line.rows for line in self._lines if line.why_left_out == NEEDS_JUDGE}
 
     def _repr_html_(self) -> str:
-        included_first = sorted(self._lines, key=lambda line: line.why_left_out is not None)
+        included_first = sorted(self._lines, key=lambda line: not line.included)
         rows = [(x.scorer, x.system, f"{x.rows:,} / {x.total:,}", x.why_left_out or "included") for x in included_first]
         table = Table(["Scorer", "System", "#rows", "Included, or why not"], rows, title="Scorers", at_once=5)
         verdict = f"{len(self):,} of {len(self._lines):,} scorers are supported"

@@ -479,12 +479,22 @@ def test_an_import_is_waited_for(service: Service, monkeypatch: pytest.MonkeyPat
     assert "@type" not in result
 
 
-def test_an_import_that_fails_is_an_error(service: Service) -> None:
-    body = b'{"done": true, "error": {"code": 3, "message": "line 2: no turn"}}'
+@pytest.mark.parametrize(
+    ("code", "name"),
+    [
+        (3, "INVALID_ARGUMENT"),
+        (8, "RESOURCE_EXHAUSTED"),
+        (9, "FAILED_PRECONDITION"),
+        (10, "ABORTED"),
+        (16, "UNAUTHENTICATED"),
+    ],
+)
+def test_an_import_that_fails_is_an_error_with_advice(service: Service, code: int, name: str) -> None:
+    body = json.dumps({"done": True, "error": {"code": code, "message": "line 2: no turn"}}).encode()
     service.wire.faults["POST"] = [answering(200, body)]
     options = {"endpoint": service.address, "token": TOKEN}
     said = failed(lambda: client.import_evaluations(APP, import_request(GOLDEN), **options))
-    assert said == f"the import failed: 'line 2: no turn INVALID_ARGUMENT': {client.FIX_FIELDS}"
+    assert said == f"the import failed: 'line 2: no turn {name}': {client.ADVICE[name]}"
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])

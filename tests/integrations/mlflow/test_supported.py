@@ -169,6 +169,10 @@ def test_a_notebook_shows_every_scorer_with_its_rows_or_why_not() -> None:
         assert f">{line.scorer}</th>" in shown
         assert f">{line.rows} / {line.total}</td>" in shown
     assert "needs a judge: name one with model=" in shown
+    included = [
+        line.included for line in sorted(table.itertuples(), key=lambda line: shown.index(f">{line.scorer}</th>"))
+    ]
+    assert included == sorted(included, reverse=True)
 
 
 def test_a_no_is_a_score(judge: Judge) -> None:
