@@ -27,6 +27,7 @@ from agent_eval_schema.io.source import Source, first_rows
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules.pages import OTEL_GENAI
 from agent_eval_schema.rules.traces import TRACE_WITHOUT_CONTENT
+from agent_eval_schema.runtime.groups import by_key
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.traces.otel.envelopes import (
     OTHER_SIGNALS,
@@ -104,10 +105,7 @@ class _Row(NamedTuple):
         """The spans by the id of their trace; what has none goes with the first that has one."""
         parts = list(parts_of(self.value)) if self.text is None else raw_parts(self.text)
         first = next((part.trace_id for part in parts if part.trace_id), "")
-        found: dict[str, list[FoundSpan]] = {}
-        for part in parts:
-            found.setdefault(part.trace_id or first, []).append(part)
-        return found
+        return by_key((part.trace_id or first, part) for part in parts)
 
     def is_other_signal(self) -> bool:
         """Whether the row is one of metrics or logs, or has no spans at all, which is no defect."""

@@ -26,6 +26,7 @@ from agent_eval_schema.metrics.support import metrics_of, missing_needs, need_wo
 from agent_eval_schema.render.phrases import plural
 from agent_eval_schema.rule import Rule, Severity
 from agent_eval_schema.rules import RULES, all_rules
+from agent_eval_schema.runtime.groups import by_key
 from agent_eval_schema.schema import COLUMN_DESCRIPTIONS
 from agent_eval_schema.text.jsontext import is_structured
 from agent_eval_schema.text.visible import visible
@@ -76,10 +77,7 @@ def metrics_at(found: Found, row: int, marks: Iterable[Mark] = ()) -> Metrics:
         mask |= 0 if columns.isdisjoint(names) else BIT[field]
     lacks = {metric: missing_needs(metric, mask, plan.outputs) for metric in metrics}
     complete = [metric for metric, needs in lacks.items() if not needs]
-    enabling: dict[str, list[Metric]] = {}
-    for metric, needs in lacks.items():
-        if len(needs) == 1:
-            enabling.setdefault(need_words(needs[0]), []).append(metric)
+    enabling = by_key((need_words(needs[0]), metric) for metric, needs in lacks.items() if len(needs) == 1)
     by_size = sorted(enabling.items(), key=lambda item: -len(item[1]))
     return Metrics(complete if is_usable else [], [] if is_usable else complete, by_size, len(metrics))
 

@@ -43,6 +43,7 @@ from agent_eval_schema.review.journal import RowKey, State
 from agent_eval_schema.review.labels import COLUMN_OF, EXAMPLES, LABELS, Applied, apply_states, places_of
 from agent_eval_schema.rule import Severity
 from agent_eval_schema.rules import columns
+from agent_eval_schema.runtime.groups import by_key
 from agent_eval_schema.runtime.progress import progress
 from agent_eval_schema.runtime.signals import TemporaryFolder
 from agent_eval_schema.schema import CANONICAL
@@ -119,9 +120,7 @@ class Reviewed:
         """Of normalized rows what the rules of their own format found: they judge a row until it has a label."""
         if self.is_normalized:
             report = check_source(source.read_as(format=plan.format, outputs=plan.outputs_option))
-            for issue in report.iter_issues():
-                if issue.row is not None:
-                    self.issues_of_format.setdefault(issue.row, []).append(issue)
+            self.issues_of_format = by_key((i.row, i) for i in report.iter_issues() if i.row is not None)
             source = _canonical(source, run_of(report)).read_as(format="databricks", outputs=plan.outputs_option)
             plan = make_plan(source)
         self.source, self.plan = source, plan

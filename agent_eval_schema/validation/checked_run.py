@@ -48,6 +48,7 @@ from agent_eval_schema.metrics.catalog import Metric
 from agent_eval_schema.metrics.support import Support, metrics_of, support_of
 from agent_eval_schema.render.phrases import Call
 from agent_eval_schema.render.report.summary import Excerpt, Location
+from agent_eval_schema.runtime.groups import by_key
 from agent_eval_schema.runtime.processes import ENDED_EARLY, Worker, in_order, received
 from agent_eval_schema.schema import COLUMNS, ROW_SCHEMA
 from agent_eval_schema.text.privacy import quoting
@@ -366,9 +367,8 @@ class CheckedRun:
         for batch, checked in _stream(self.source, self.source.batches(), self._checking(self.plan)):
             start = builder.row_count
             builder.add(checked)
-            notes: dict[int, list[dict[str, Any]]] = {}
-            for issue in builder.take_issues():
-                notes.setdefault((issue.row or 0) - start, []).append({f.name: getattr(issue, f.name) for f in NOTE})
+            issues = builder.take_issues()
+            notes = by_key(((i.row or 0) - start, {f.name: getattr(i, f.name) for f in NOTE}) for i in issues)
             builder.forget_issues()
             column = pa.array([notes.get(i) for i in range(batch.num_rows)], pa.list_(NOTE))
             kept = batch.select([i for i in own_columns(batch.schema) if batch.schema.names[i] != ISSUES_COLUMN])

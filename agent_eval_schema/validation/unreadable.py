@@ -25,6 +25,7 @@ from agent_eval_schema.formats.registry import column_at
 from agent_eval_schema.io.records import is_absent
 from agent_eval_schema.issues import Issue
 from agent_eval_schema.rule import Severity
+from agent_eval_schema.runtime.groups import by_key
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.describe import describe
 from agent_eval_schema.validation.checked_batch import rows_of
@@ -35,10 +36,8 @@ UNREADABLE = "unreadable"
 
 def unreadable_cells(run: CheckedRun) -> dict[int, str]:
     """By row the JSON text of an object of its unreadable cells by column, or the text of a line that is not a row."""
-    noted: dict[int, list[Issue]] = {}
-    for issue in run.issues():
-        if issue.row is not None and issue.severity is Severity.ERROR:
-            noted.setdefault(issue.row, []).append(issue)
+    errors = (issue for issue in run.issues() if issue.severity is Severity.ERROR)
+    noted = by_key((issue.row, issue) for issue in errors if issue.row is not None)
     if not noted:
         return {}
     invalid = run.source.take(~run.builder.valid)

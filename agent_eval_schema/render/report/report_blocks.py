@@ -61,6 +61,7 @@ from agent_eval_schema.render.report.advice import (
 from agent_eval_schema.render.report.summary import ReportSummary, Shown, concise_text
 from agent_eval_schema.rule import Severity
 from agent_eval_schema.rules import RULES
+from agent_eval_schema.runtime.groups import by_key
 from agent_eval_schema.runtime.version import __version__
 
 EXAMPLES_ON_A_PAGE = 600
@@ -186,9 +187,8 @@ def _coverage(report: ReportSummary, system: str) -> Section:
 
 def _supported(report: ReportSummary, system: str, form: Form = "text") -> Table:
     """The metrics of a system, those without rows last, with their advice."""
-    by_advice: dict[tuple[bool, str], list[Support]] = {}
-    for line in sorted(report.support(system), key=lambda line: not line.supported):
-        by_advice.setdefault((bool(line.supported), support_advice(line)), []).append(line)
+    lines = sorted(report.support(system), key=lambda line: not line.supported)
+    by_advice = by_key(((bool(line.supported), support_advice(line)), line) for line in lines)
     numbers = {metric.name: number for number, metric in enumerate(all_metrics())}
     rows: list[list[Words | Cell]] = []
     for of, advice in ((line, advice) for (_, advice), lines in by_advice.items() for line in lines):

@@ -15,6 +15,7 @@ from msgspec import Raw, Struct
 from agent_eval_schema.decoding import chat
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules import traces as rules
+from agent_eval_schema.runtime.groups import by_key
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.traces.otel.conventions import MARKS
 from agent_eval_schema.traces.otel.envelopes import parts_of
@@ -82,9 +83,7 @@ def decode_otel(text: str | bytes | memoryview, whole: bool = True) -> Trace | l
 def _of_one_trace(spans: list[AnySpan], notes: list[Finding]) -> list[AnySpan]:
     if isinstance(spans[0], PlainSpan) and len({getattr(span, "traceId", None) for span in spans}) == 1:
         return spans
-    traces: dict[str, list[AnySpan]] = {}
-    for span in spans:
-        traces.setdefault(span.trace, []).append(span)
+    traces = by_key((span.trace, span) for span in spans)
     if len(traces) == 1:
         return spans
     chosen = max(traces, key=lambda identity: (len(traces[identity]), identity))
