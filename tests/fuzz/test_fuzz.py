@@ -135,8 +135,7 @@ def test_entries_of_a_list_in_an_object_that_are_lost_are_found(
 def test_entries_of_a_list_that_is_text_that_are_lost_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """A reader that takes a list, and not its JSON text."""
     documents = [{"cases": [{"input": "a"}, {"input": "b"}]}]
-    objects = nested._objects
-    monkeypatch.setattr(nested, "_objects", lambda batch, _=(): objects(batch))
+    monkeypatch.setattr(nested, "structured", lambda value: value)
     all_of = "agent_eval_schema.formats.documents.all_of"
     monkeypatch.setattr(all_of, lambda values: values if isinstance(values, list) else ())
     monkeypatch.setattr(nested, "_with_lists", lambda row, _: (row, []))
