@@ -231,7 +231,8 @@ OF_A_TURN = ("invocation_id", "creation_timestamp", "duration", "model_duration"
 def _read_turn(source: Row, row: dict[str, Any]) -> None:
     question, row["expected_response"] = _texts_of_turn(source)
     if question is not None:
-        before = [message for said in _listed(source.get("history")) for message in _listed(said)]
+        turns = _listed(source.get("history"))  # the messages of each; or, in a table of the user, what a turn is
+        before = [message for turn in turns for message in (turn if isinstance(turn, list) else _said(turn))]
         row["request"] = {"messages": [*before, {"role": "user", "content": question}]}
     row["reference_trajectory"] = _calls(_without_nulls(source))
     if isinstance(actual := source.get("actual_invocation"), dict):

@@ -296,6 +296,15 @@ def test_a_turn_repeats_what_was_said_before_it_and_not_what_was_done() -> None:
     assert native_rows(batch)[1]["history"] == [said]
 
 
+def test_the_history_of_a_table_may_have_the_turns_as_they_are() -> None:
+    asked = {"user_content": {"parts": [{"text": "q"}]}}
+    earlier = {**asked, "final_response": {"parts": [{"text": "a"}]}}
+    said = [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}]
+    for history in ([earlier], [said]):
+        report = validate_eval_set([{"eval_id": "e", "turn": 2, "turns": 2, "history": history, **asked}])
+        assert report.rows["request"][0] == {"messages": [*said, {"role": "user", "content": "q"}]}
+
+
 @pytest.mark.parametrize("other", [{"query": "Why?"}, {"userContent": HI}, {"reference": "No"}])
 def test_a_column_that_another_row_fills_hides_nothing(other: dict[str, Any]) -> None:
     """In a table a turn has all columns, and those of other turns are null."""
