@@ -158,7 +158,7 @@ def turns_of_test_list() -> Unfold:
     def turn_of(row: Mapping[str, Any]) -> Iterator[Unfolded]:
         place = {"eval_id": None, "turn": next(number), "history": list(before)}
         yield {**snake_keys(row), **place}, [*(finding for _, finding in inspect_value(row, TURN)), *_cut(place)]
-        before.append(_said(row))
+        before.append(_messages_of(row))
 
     return turn_of
 
@@ -187,7 +187,7 @@ def _by_turn(defects: Iterable[Found]) -> _ByTurn:
 def _turns(eval_id: Any, conversation: Any, beside: Row, found: _ByTurn, case: int = 0) -> Iterator[Unfolded]:
     """The turns of one conversation; an invalid one is a single row, with the columns of its case."""
     turns = conversation if isinstance(conversation, list) and conversation else [{}]
-    history = list(map(_said, turns))
+    history = list(map(_messages_of, turns))
     for i, turn in enumerate(turns):
         own = turn if isinstance(turn, dict) else {"user_content": turn}
         place = {
@@ -199,7 +199,7 @@ def _turns(eval_id: Any, conversation: Any, beside: Row, found: _ByTurn, case: i
         yield {**beside, **snake_keys(own), **place}, [*found.get((case, i), ()), *_cut(place)]
 
 
-def _said(turn: Any) -> chat.Messages:
+def _messages_of(turn: Any) -> chat.Messages:
     """What later turns read of one: the message and the answer, not what the agent did."""
     question, answer = _texts_of_turn(turn)
     asked = [] if question is None else [{"role": "user", "content": question}]
@@ -232,7 +232,7 @@ def _read_turn(source: Row, row: dict[str, Any]) -> None:
     question, row["expected_response"] = _texts_of_turn(source)
     if question is not None:
         turns = _listed(source.get("history"))  # the messages of each; or, in a table of the user, what a turn is
-        before = [message for turn in turns for message in (turn if isinstance(turn, list) else _said(turn))]
+        before = [message for turn in turns for message in (turn if isinstance(turn, list) else _messages_of(turn))]
         row["request"] = {"messages": [*before, {"role": "user", "content": question}]}
     row["reference_trajectory"] = _calls(_without_nulls(source))
     if isinstance(actual := source.get("actual_invocation"), dict):
