@@ -346,7 +346,9 @@ def _expectations(cells: Cells, size: int, notes: Notes) -> dict[str, list[str |
         if parts is None:
             continue
         if not isinstance(parts, dict):
-            got = describe(text if isinstance(parts, jsontext.Malformed) else parts)
+            if isinstance(parts, jsontext.Malformed):
+                parts = jsontext.parse_leniently(text) if cells.json else text
+            got = describe(parts)
             message = f"expected an object with a key for each expectation, got {got}"
             _note(notes, row, "expectations", columns.EXPECTATIONS_SHAPE, message)
             continue

@@ -149,6 +149,10 @@ KNOWN: dict[str, list[Row]] = {
         {"request": "Hi", "response": "c", "expected_facts": '[{"a": 1, "a": 2}]', "tags": '{"a": "1", "a": "2"}'},
     ],
     "a key twice in inputs that are text": [{"inputs": '{"a": 1, "a": 2}', "outputs": "b"}],
+    "expectations that are malformed JSON text beside an object": [
+        {"inputs": {"question": "Hi"}, "outputs": "b", "expectations": {"expected_response": "b"}},
+        {"inputs": {"question": "Hi"}, "outputs": "b", "expectations": '{"expected_response": "\x1b"}'},
+    ],
     "the word null as inputs": [{"inputs": "null"}, {"inputs": {"question": "Hi"}, "outputs": "null"}],
     "the first row is no span": [
         {"name": "a", "context": "[x", "attributes": {}},
