@@ -342,8 +342,7 @@ def _expectations(cells: Cells, size: int, notes: Notes) -> dict[str, list[str |
     """Each expectation as a column of JSON texts."""
     result: dict[str, list[str | None]] = {}
     for row, text in enumerate(cells.texts):
-        parts = None if text is None else value_of_cell(text, cells.json)
-        if parts is None:
+        if text is None or (parts := value_of_cell(text, cells.json)) is None:
             continue
         if not isinstance(parts, dict):
             if isinstance(parts, jsontext.Malformed):
