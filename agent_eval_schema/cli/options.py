@@ -88,11 +88,11 @@ class Parser(argparse.ArgumentParser):
     def add_reading(self, formats: Sequence[str] = FORMAT_NAMES) -> None:
         """--format and --outputs: how a file is read; and --quiet."""
         self.add_format(formats=formats)
-        given = (
+        source = (
             "whether the agent's outputs are in the data (provided: each row needs one) or will be generated "
             "(default: auto, provided if a row has one; rows that their platform takes without need none)"
         )
-        self.option(INPUT, "--outputs", given, choices=["auto", "provided", "generated"])
+        self.option(INPUT, "--outputs", source, choices=["auto", "provided", "generated"])
         self.add_quiet()
 
     def add_max_cell_bytes(self) -> None:

@@ -113,9 +113,9 @@ class Losses:
                     if not is_named and not is_number:
                         self.add(conversion.NO_PLACE, row, column, f"{self._target} has no place for {describe(value)}")
         self.refused += len(refused)
-        kept = [(row, came) for i, (row, (came, *_)) in enumerate(zip(rows, back, strict=True)) if i not in refused]
-        if kept := [(row, came) for row, came in kept if SOURCE in row]:
-            self._compare_sources([row for row, _ in kept], [{**row, **came} for row, came in kept])
+        pairs = enumerate(zip(rows, back, strict=True))
+        if accepted := [(row, came) for i, (row, (came, *_)) in pairs if i not in refused and SOURCE in row]:
+            self._compare_sources([row for row, _ in accepted], [{**row, **came} for row, came in accepted])
         return refused
 
     def refusals(self, rows: Sequence[CanonicalRow], written: Written) -> set[int]:

@@ -138,9 +138,9 @@ def result_lines(mlflow: Any, result: Any, experiment: str) -> list[ResultLine]:
         # feedback as MLflow writes it, except the values, which its own writer does not support
         feedback = []
         for a in (a for a in trace.info.assessments if a.feedback is not None):  # an expectation has none
-            given = {"value": a.value, "error": a.error and a.error.to_dictionary()}
+            value = {"value": a.value, "error": a.error and a.error.to_dictionary()}
             about = {"rationale": a.rationale, "metadata": a.metadata}
-            feedback.append({"assessment_name": a.name, "feedback": given, **about})
+            feedback.append({"assessment_name": a.name, "feedback": value, **about})
         lines.append({"tags": trace.info.tags, "assessments": feedback, "trace": trace})
         trace.info.assessments = [a for a in trace.info.assessments if a.feedback is None]  # so that it can be written
     return lines

@@ -37,8 +37,8 @@ def row_keys(rows: pa.RecordBatch | pd.DataFrame) -> RowKeys | None:
     requests = zip(*(columns[name] for name in _REQUEST_COLUMNS if name in columns), strict=True)
     cells = [next((cell for cell in row if cell is not None), None) for row in requests] or none
     chats = [[] if isinstance(cell, str) else _messages(cell) for cell in cells]  # a text is the question, mostly
-    asked = zip(cells, question_texts(chats), strict=True)
-    questions = [cell if isinstance(cell, str) else question for cell, question in asked]
+    pairs = zip(cells, question_texts(chats), strict=True)
+    questions = [cell if isinstance(cell, str) else question for cell, question in pairs]
     inputs = [_text(cell) for cell in columns.get("inputs", none)]
     beside = beside_questions(chats, questions, inputs) if "inputs" in columns or any(chats) else ()
     asked_keys = question_hashes(questions, beside)
