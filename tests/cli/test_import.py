@@ -22,6 +22,7 @@ from agent_eval_schema import EvalSetError, convert_eval_set, import_eval_set, v
 from agent_eval_schema.cli import main
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.io.excel_editor import edit_workbook
+from tests.conftest import PATIENCE
 from tests.helpers.sheets import FORMATS, SUPPORT, book
 
 openpyxl = pytest.importorskip("openpyxl")
@@ -273,7 +274,7 @@ def at_terminal(arguments: list[str], answers: list[str], code: int = 0) -> str:
     command = [sys.executable, "-m", "agent_eval_schema", *arguments]
     process = subprocess.Popen(command, stdin=child, stdout=child, stderr=child, env={**os.environ, "COLUMNS": "200"})
     os.close(child)
-    shown, end = b"", time.monotonic() + 60
+    shown, end = b"", time.monotonic() + PATIENCE
     while time.monotonic() < end:
         if select.select([parent], [], [], 0.1)[0]:
             try:
@@ -283,7 +284,7 @@ def at_terminal(arguments: list[str], answers: list[str], code: int = 0) -> str:
             shown += part
             if answers and shown.count(b"1 to 2?") > 2 - len(answers):
                 os.write(parent, f"{answers.pop(0)}\n".encode())
-    assert process.wait(timeout=30) == code, shown.decode(errors="replace")
+    assert process.wait(timeout=PATIENCE) == code, shown.decode(errors="replace")
     os.close(parent)
     return shown.decode()
 

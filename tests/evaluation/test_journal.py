@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from agent_eval_schema import EvalSetError, EvalTask
-from tests.conftest import ROOT
+from tests.conftest import PATIENCE, ROOT
 
 ROWS = [{"prompt": f"p{i}", "reference_trajectory": [{"tool_name": "a", "tool_input": {}}]} for i in range(12)]
 
@@ -50,17 +50,17 @@ def start(journal: Path, calls: Path, *more: str) -> subprocess.Popen[str]:
 def test_a_run_that_was_killed_goes_on(tmp_path: Path) -> None:
     journal, calls = tmp_path / "run.jsonl", tmp_path / "calls"
     first = start(journal, calls, "hang")
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline and (not calls.exists() or len(calls.read_text().split()) < 8):
         time.sleep(0.05)
     time.sleep(0.3)
     first.send_signal(signal.SIGKILL)
-    first.communicate(timeout=30)
+    first.communicate(timeout=PATIENCE)
     assert first.returncode == -signal.SIGKILL
     assert sorted(calls.read_text().split()) == [f"p{i}" for i in range(8)]  # both slots hang, in p6 and p7
     assert sorted(json.loads(line)["row"] for line in journal.read_text().splitlines()[1:]) == list(range(6))
     second = start(journal, calls)
-    output, _ = second.communicate(timeout=60)
+    output, _ = second.communicate(timeout=PATIENCE)
     assert second.returncode == 0
     again = calls.read_text().split()[8:]
     assert sorted(again) == sorted(["p6", "p7", "p8", "p9", "p10", "p11"])

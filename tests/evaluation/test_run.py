@@ -17,7 +17,7 @@ from agent_eval_schema.evaluation.runner import LEFT_BEHIND
 from agent_eval_schema.evaluation.task import OPEN
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.io.source import Source
-from tests.conftest import KINDS, Row
+from tests.conftest import KINDS, PATIENCE, Row
 from tests.helpers.scores import reasons_of
 
 CALL: Row = {"tool_name": "a", "tool_input": {}}
@@ -95,7 +95,7 @@ def test_no_more_is_read_while_a_row_is_out(tmp_path: Path, monkeypatch: pytest.
     def slow_at_first(prompt: str) -> str:
         if prompt == "p0":  # answers when all rows that may be asked beside it have been asked
             for _ in range(OPEN * STEP - 1):
-                assert others.acquire(timeout=30)
+                assert others.acquire(timeout=PATIENCE)
             most[0] = counted.read
         others.release()
         return prompt

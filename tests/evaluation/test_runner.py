@@ -15,7 +15,7 @@ import pytest
 
 from agent_eval_schema.evaluation import runner
 from agent_eval_schema.evaluation.runner import CallOutcome, run_all
-from tests.conftest import ROOT
+from tests.conftest import PATIENCE, ROOT
 
 
 def outcomes(call: Callable[[Any], Any], count: int, **options: Any) -> list[CallOutcome]:
@@ -160,7 +160,7 @@ def test_a_process_with_a_hanging_call_can_end() -> None:
     )
     start = time.monotonic()
     done = subprocess.run(
-        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, check=False
     )
     assert (done.returncode, done.stdout.strip(), done.stderr) == (0, "[True, False]", "")
     assert time.monotonic() - start < 30

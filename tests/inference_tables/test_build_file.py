@@ -24,6 +24,7 @@ from agent_eval_schema.io.parquet import parquet_places
 from agent_eval_schema.io.source import BATCH_BYTES, Share
 from agent_eval_schema.io.work_folder import work_of
 from agent_eval_schema.io.write import write_batches
+from tests.conftest import PATIENCE
 from tests.helpers.logged_calls import EVERYTHING, Row, batch, chat, feedback, logged, table, trace
 
 ROWS: list[Row] = [
@@ -232,7 +233,7 @@ def test_an_interrupted_run_says_so_and_nothing_else(tmp_path: Path, capsys: pyt
     while process.poll() is None and (not folder.is_dir() or len(list(folder.iterdir())) < 3):
         time.sleep(0.001)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to the workers too
-    said = process.communicate(timeout=60)
+    said = process.communicate(timeout=PATIENCE)
     assert (process.returncode, *said) == (130, b"", b"agent-eval-schema: interrupted\n")
     assert run(capsys, source, out, "--resume")[0] == 0
     assert out.read_bytes() == whole.read_bytes()

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT
+from tests.conftest import PATIENCE, ROOT
 from tests.kill.__main__ import FINE, SIGNALS, Runs
 from tests.kill.commands import COMMANDS, PAIR, SAMPLES
 from tests.project.test_outputs import COMMANDS as OUTPUTS
@@ -32,7 +32,7 @@ def run(*arguments: object, cwd: Path, before: str = "") -> tuple[int, str, str]
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=PATIENCE,
     )
     return done.returncode, done.stdout, done.stderr
 
@@ -172,7 +172,7 @@ def test_a_file_that_changes_while_it_is_read(change: str, tmp_path: Path) -> No
     else:
         path.with_name("other").write_text('{"request": "Ho", "response": "Hi"}\n')
         path.with_name("other").replace(path)
-    _, err = process.communicate(timeout=120)
+    _, err = process.communicate(timeout=PATIENCE)
     assert (process.returncode, err.count("\n")) in ((0, 0), (2, 1)), err
     assert "internal error" not in err
     assert (out.read_text().count("\n") if out.exists() else 0) == (30_000 if process.returncode == 0 else 0)
@@ -189,7 +189,7 @@ def test_two_writers_of_one_file(tmp_path: Path) -> None:
         command = [sys.executable, "-m", "agent_eval_schema", "convert", str(path), str(out), "--to", "vertex", "-q"]
         processes.append(subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE))
     for process in processes:
-        assert process.communicate(timeout=120)[1].count(b"\n") <= 1
+        assert process.communicate(timeout=PATIENCE)[1].count(b"\n") <= 1
     lines = out.read_text().splitlines()
     assert len(lines) == 3_000
     assert len(set(lines)) == 1

@@ -17,7 +17,7 @@ import pytest
 
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.validation.validate import check_source
-from tests.conftest import SAMPLES
+from tests.conftest import PATIENCE, SAMPLES
 from tests.helpers.editor import Editor, edit
 
 pytest.importorskip("pygls")
@@ -274,7 +274,7 @@ def test_a_closed_file_has_no_diagnostics(rows: Path) -> None:
 
 def test_a_server_without_an_editor_ends(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "agent_eval_schema", "server"]
-    done = subprocess.run(command, input=b"", capture_output=True, timeout=60, cwd=tmp_path)
+    done = subprocess.run(command, input=b"", capture_output=True, timeout=PATIENCE, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (0, b"")
 
 
@@ -351,7 +351,7 @@ def test_what_is_no_message_does_not_end_the_server(tmp_path: Path) -> None:
     ask = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"capabilities": {}}}
     command = [sys.executable, "-m", "agent_eval_schema", "server"]
     data = b"x\r\n\r\n" + b"".join(parts) + message(json.dumps(ask).encode())
-    done = subprocess.run(command, input=data, capture_output=True, timeout=60, cwd=tmp_path)
+    done = subprocess.run(command, input=data, capture_output=True, timeout=PATIENCE, cwd=tmp_path)
     assert b'"hoverProvider"' in done.stdout
     assert done.returncode == 0
 
@@ -360,7 +360,7 @@ def test_what_is_no_message_does_not_end_the_server(tmp_path: Path) -> None:
 def test_a_message_of_any_length_ends_the_server_as_its_stdin_does(digits: int, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "agent_eval_schema", "server"]
     data = b"Content-Length: %s\r\n\r\n{}" % (b"9" * digits)
-    done = subprocess.run(command, input=data, capture_output=True, timeout=60, cwd=tmp_path)
+    done = subprocess.run(command, input=data, capture_output=True, timeout=PATIENCE, cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, b"")
 
 

@@ -18,7 +18,7 @@ import pytest
 import yaml
 
 from agent_eval_schema.cli import argument_parser, main
-from tests.conftest import NEEDS, QUICK, ROOT, SAMPLES, WITHOUT_NEEDS, some_cases
+from tests.conftest import NEEDS, PATIENCE, QUICK, ROOT, SAMPLES, WITHOUT_NEEDS, some_cases
 
 README = ROOT / "README.md"
 PAGES = ROOT / "docs" / "how-to" / "ci"
@@ -119,7 +119,7 @@ def ci_run(folder: Path, lanes: str, *arguments: str) -> subprocess.CompletedPro
     git(folder, "add", "-A")
     git(folder, "commit", "-q", "-m", "legs")
     command = ["bash", ".ci/run", *arguments]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=50)
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=PATIENCE)
 
 
 def test_legs_beside_each_other_print_a_block_each_and_their_seconds(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from agent_eval_schema import (
     validate_eval_set,
 )
 from agent_eval_schema.rules import RULES
-from tests.conftest import DATA, ROOT, SAMPLES
+from tests.conftest import DATA, PATIENCE, ROOT, SAMPLES
 from tests.evaluation.test_result import hostile_result
 from tests.evaluation.test_task import PROMPTS, agent
 from tests.render.report.test_html import HOSTILE, hostile_rows
@@ -242,7 +242,7 @@ def test_everything_can_be_read(browser: Any, report_path: Path) -> None:
         for look, media in LOOKS.items():
             page.emulate_media(**media)
             try:  # a loaded machine lays the page out a moment later
-                page.wait_for_function(f"document.documentElement.scrollWidth <= {width}", timeout=5_000)
+                page.wait_for_function(f"document.documentElement.scrollWidth <= {width}", timeout=1000 * PATIENCE)
             except Exception:
                 pytest.fail(f"{page.evaluate('document.documentElement.scrollWidth')} wide at {width}, {look}")
             found = page.evaluate(CONTRAST)

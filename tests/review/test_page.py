@@ -22,7 +22,7 @@ from agent_eval_schema.review.journal import Change, Journal, RowKey
 from agent_eval_schema.review.review import Review
 from agent_eval_schema.review.write import Reviewing
 from agent_eval_schema.runtime.progress import progress
-from tests.conftest import DATA, ROOT, SAMPLES
+from tests.conftest import DATA, PATIENCE, ROOT, SAMPLES
 from tests.review.test_session import ROWS, labeled, written
 
 AXE = (DATA / "axe" / "axe.min.js").read_text(encoding="utf-8")
@@ -60,7 +60,7 @@ class Tab:
 
     def until(self, test: str) -> None:
         """Wait until JavaScript is true. (Playwright's own waiting evaluates text in the page, which a policy bars.)"""
-        end = time.monotonic() + 15
+        end = time.monotonic() + PATIENCE
         while not self.page.evaluate(test):
             assert time.monotonic() < end, (test, self.text("body")[:2_000], self.trouble)
             self.page.wait_for_timeout(10)
@@ -668,7 +668,7 @@ def test_two_servers_of_which_one_is_killed_have_all_that_they_acknowledged(tmp_
                 {"X-Review-Token": token, "Content-Type": "application/json"},
             )
             try:
-                with urllib.request.urlopen(asked, timeout=20) as answer:
+                with urllib.request.urlopen(asked, timeout=PATIENCE) as answer:
                     assert answer.status == 200
             except OSError:  # the server is gone
                 return

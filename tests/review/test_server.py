@@ -6,6 +6,7 @@ import os
 import shlex
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -17,7 +18,7 @@ from agent_eval_schema.cli import main
 from agent_eval_schema.review.review import Review, open_session
 from agent_eval_schema.review.server import Answers, ReviewServer
 from agent_eval_schema.review.session import Session
-from tests.conftest import SAMPLES
+from tests.conftest import PATIENCE, SAMPLES
 from tests.review.test_session import ROWS, labeled, written
 
 pytest.importorskip("uvicorn")
@@ -34,13 +35,12 @@ def ask(
     review: Review, path: str, body: Any = None, *, token: str | None = None, **headers: str
 ) -> tuple[int, Any, dict[str, str]]:
     server = review._server
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
     sent = {"X-Review-Token": server.token if token is None else token, **headers}
     raw = body if isinstance(body, bytes | None) else json.dumps(body).encode()
-    connection.request("GET" if body is None else "POST", path, raw, sent)
-    answer = connection.getresponse()
-    text, found = answer.read(), {k.lower(): v for k, v in answer.getheaders()}
-    connection.close()
+    with closing(http.client.HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE)) as connection:
+        connection.request("GET" if body is None else "POST", path, raw, sent)
+        answer = connection.getresponse()
+        text, found = answer.read(), {k.lower(): v for k, v in answer.getheaders()}
     return answer.status, json.loads(text) if "json" in found["content-type"] else text.decode(), found
 
 

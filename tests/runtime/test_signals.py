@@ -8,13 +8,14 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from agent_eval_schema.runtime import signals
 from agent_eval_schema.runtime.signals import Terminated, ending_on_signals, exit_code
-from tests.conftest import ROOT
+from tests.conftest import PATIENCE, ROOT
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has other signals")
 
@@ -31,6 +32,15 @@ def started(*arguments: object) -> subprocess.Popen[bytes]:
     )
 
 
+def opened_for_writing(pipe: Path, reader: subprocess.Popen[bytes]) -> int:
+    """The other end of a named pipe, as soon as it is read."""
+    while reader.poll() is None:
+        with suppress(OSError):
+            return os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
+        time.sleep(0.01)
+    raise AssertionError(reader.communicate()[1])
+
+
 @pytest.mark.process
 @pytest.mark.parametrize(
     ("number", "code", "word"), [(signal.SIGINT, 130, b"interrupted"), (signal.SIGTERM, 143, b"terminated")]
@@ -43,14 +53,16 @@ def test_a_signal_ends_a_command(number: int, code: int, word: bytes, at: str, t
     if at == "a pipe":
         os.mkfifo(path)
         process = started("validate", path)
-        time.sleep(1)
+        writer = opened_for_writing(path, process)
     else:
         path.write_text(ROW * 200_000)
         process = started("convert", path, out, "--to", "vertex")
         while process.poll() is None and not list(tmp_path.glob(".out.jsonl.*")):
             time.sleep(0.01)
     process.send_signal(number)
-    said = process.communicate(timeout=60)[1]
+    said = process.communicate(timeout=PATIENCE)[1]
+    if at == "a pipe":
+        os.close(writer)
     assert process.returncode == code
     assert said in (b"agent-eval-schema: " + word + b"\n", b"")
     assert out.read_text() == "old"
@@ -78,7 +90,7 @@ def test_no_import_is_broken_off(name: str, code: int, word: str, tmp_path: Path
         "with ending_on_signals():\n    import imported"
     )
     paths = {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])}
-    done = subprocess.run([sys.executable, "-c", run], env=paths, capture_output=True, text=True, timeout=20)
+    done = subprocess.run([sys.executable, "-c", run], env=paths, capture_output=True, text=True, timeout=PATIENCE)
     assert (done.returncode, done.stdout, done.stderr) == (code, "", f"agent-eval-schema: {word}\n")
 
 
@@ -92,7 +104,7 @@ def test_the_import_of_the_command_line_is_ended_with_the_process(ignored: bool,
         "from agent_eval_schema.__main__ import main; main()"
     )
     paths = {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])}
-    done = subprocess.run([sys.executable, "-c", run], env=paths, capture_output=True, text=True, timeout=20)
+    done = subprocess.run([sys.executable, "-c", run], env=paths, capture_output=True, text=True, timeout=PATIENCE)
     assert (done.returncode, done.stdout, done.stderr) == (7 if ignored else -signal.SIGINT, "", "")
 
 
@@ -102,15 +114,15 @@ def test_rows_through_a_named_pipe(tmp_path: Path) -> None:
     os.mkfifo(path)
     process = started("validate", path, "--quiet")
     path.write_text(ROW * 3)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=PATIENCE)
     assert (process.returncode, err) == (0, b"")
     assert "All 3 rows are valid" in out.decode()
     process = started("validate", path)
     path.write_text("")
     told = f"{path}: expected JSON Lines, JSON, CSV or Parquet; got no data through the pipe\n"
-    assert (process.communicate(timeout=60)[1].decode(), process.returncode) == (f"agent-eval-schema: {told}", 2)
+    assert (process.communicate(timeout=PATIENCE)[1].decode(), process.returncode) == (f"agent-eval-schema: {told}", 2)
     process = started("convert", path, path, "--to", "vertex")
-    assert b"would overwrite" in process.communicate(timeout=60)[1]
+    assert b"would overwrite" in process.communicate(timeout=PATIENCE)[1]
 
 
 @pytest.mark.parametrize("made_of_it", [None, RuntimeError])
@@ -156,7 +168,7 @@ def test_a_block_without_a_signal_leaves_nothing() -> None:
         (watching,) = set(threading.enumerate()) - threads
     assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
     assert signal.set_wakeup_fd(-1) == -1
-    watching.join(timeout=60)
+    watching.join(timeout=PATIENCE)
     assert not watching.is_alive()
 
 

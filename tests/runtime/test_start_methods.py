@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import ROOT
+from tests.conftest import PATIENCE, ROOT
 
 pytestmark = pytest.mark.process
 
@@ -72,7 +72,7 @@ class Kernel:
         self.manager.start_kernel(env={**os.environ, "PYTHONPATH": str(ROOT)})
         self.client = self.manager.client()
         self.client.start_channels()
-        self.client.wait_for_ready(timeout=120)
+        self.client.wait_for_ready(timeout=PATIENCE)
 
     def run(self, code: str) -> dict[str, Any]:
         """The reply to a cell."""
@@ -118,7 +118,7 @@ def test_the_stop_button_of_a_notebook_ends_a_run_and_its_workers(tmp_path: Path
         pid = int(kernel.value("__import__('os').getpid()"))
         before = set(children(pid))
         message = kernel.client.execute(f"counts({str(path)!r})")
-        until = time.monotonic() + 120
+        until = time.monotonic() + PATIENCE
         while not set(children(pid)) - before and time.monotonic() < until:
             time.sleep(0.02)
         assert set(children(pid)) - before, "no worker was started"
@@ -126,7 +126,7 @@ def test_the_stop_button_of_a_notebook_ends_a_run_and_its_workers(tmp_path: Path
         reply = kernel.reply(message)
         assert (reply["status"], reply.get("ename")) == ("error", "KeyboardInterrupt")
         assert kernel.value(f"counts({str(rows_file(tmp_path, 70))!r})[:2]") == "[70, 60]"
-        until = time.monotonic() + 30
+        until = time.monotonic() + PATIENCE
         while set(children(pid)) - before and time.monotonic() < until:
             time.sleep(0.05)
         assert set(children(pid)) <= before

@@ -25,6 +25,7 @@ from mcp.shared.exceptions import MCPError
 
 from agent_eval_schema.integrations.ces import client
 from agent_eval_schema.integrations.ces.client import update_evaluation
+from tests.conftest import PATIENCE
 from tests.helpers.ces_server import Refused, Store, Wire, answering, cut, mcp_server, serving, slow
 
 NAME = "projects/p1/locations/us/apps/a1/evaluations/refund"
@@ -515,7 +516,9 @@ def test_the_outcome_of_an_import_is_known_or_not(
     monkeypatch.setattr(client, "POLLING", 0.01)
     service.wire.faults[method] = [fault]
     said = failed(
-        lambda: client.import_evaluations(APP, import_request(GOLDEN), endpoint=service.address, token=TOKEN, timeout=5)
+        lambda: client.import_evaluations(
+            APP, import_request(GOLDEN), endpoint=service.address, token=TOKEN, timeout=PATIENCE
+        )
     )
     assert said.endswith(client.UNSURE_IMPORT) == (unsure or method == "GET")  # GET: only the question failed
     assert len(service.store.imports) == (method == "GET")

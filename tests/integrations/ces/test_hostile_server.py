@@ -18,6 +18,7 @@ import pytest
 pytest.importorskip("mcp.server.mcpserver", reason="the server of the tests is that of mcp 2")
 
 from agent_eval_schema.integrations.ces import client
+from tests.conftest import PATIENCE
 from tests.helpers.ces_server import Fault, Store, Wire, answering, serving
 from tests.integrations.ces.test_client import NAME, REQUEST, STORED, TOKEN, Service, failed, served
 
@@ -68,20 +69,20 @@ def good(request_id: Any) -> dict[str, Any]:
 
 
 def test_a_stream_that_stays_open_is_not_waited_for(service: Service) -> None:
-    service.wire.faults["tools/call"] = [replying(good, EVENTS, open_for=30)]
-    assert service.update(timeout=10)["displayName"] == "Refunds"
+    service.wire.faults["tools/call"] = [replying(good, EVENTS, open_for=2 * PATIENCE)]
+    assert service.update(timeout=PATIENCE)["displayName"] == "Refunds"
 
 
 def test_a_question_of_the_server_is_no_failure(service: Service) -> None:
     ping = {"jsonrpc": "2.0", "id": 99, "method": "ping"}
     service.wire.faults["tools/call"] = [replying(good, EVENTS, before=(ping,))]
-    assert service.update(timeout=20)["displayName"] == "Refunds"
+    assert service.update(timeout=PATIENCE)["displayName"] == "Refunds"
 
 
 @pytest.mark.parametrize("kind", [JSON, EVENTS])
 def test_the_reply_to_another_request_is_not_waited_on(service: Service, kind: str) -> None:
     service.wire.faults["tools/call"] = [replying(lambda _: good(12345), kind)]
-    said = service.failure(timeout=20)
+    said = service.failure(timeout=PATIENCE)
     assert "not an MCP message" in said
     assert said.endswith(client.UNSURE)
 
@@ -94,7 +95,7 @@ def test_events_without_end_are_not_read_without_end(service: Service, monkeypat
 
     monkeypatch.setattr(client, "LARGEST_ANSWER", 1 << 20)
     service.wire.faults["tools/call"] = [flood]
-    assert "sent more than 1,048,576 bytes" in service.failure(timeout=30)
+    assert "sent more than 1,048,576 bytes" in service.failure(timeout=PATIENCE)
 
 
 def test_an_answer_byte_by_byte_ends_with_the_time(service: Service) -> None:
@@ -174,7 +175,7 @@ DEEP = json.loads("[" * 400 + "]" * 400)
 @pytest.mark.parametrize("method", ["initialize", "tools/call"])
 def test_an_answer_of_the_wrong_type_is_one_line(service: Service, method: str, reply: Any) -> None:
     service.wire.faults[method] = [replying(lambda request_id: {"jsonrpc": "2.0", "id": request_id, **reply})]
-    said = service.failure(timeout=20)
+    said = service.failure(timeout=PATIENCE)
     assert len(said) < 1500
     assert said.isprintable()
     assert service.store.updates == []
