@@ -326,7 +326,7 @@ def _evalset(rows: Sequence[Row]) -> Written:
     earlier messages are turns before the row's.
     """
     cases: list[dict[str, Any]] = []
-    rubrics: list[list[list[Any]]] = []
+    rubrics: list[list[tuple[dict[str, Any], list[Any]]]] = []  # of each case, its own turns with theirs
     turns: list[int] = []
     count = 0
     rows = with_ids(rows)
@@ -336,21 +336,20 @@ def _evalset(rows: Sequence[Row]) -> Written:
         follows = turn > 1 and bool(cases) and cases[-1]["eval_id"] == name
         if follows and len(cases[-1].get("conversation", ())) == turn - 1:
             cases[-1]["conversation"].append(_invocation(row, len(_messages(rows[i - 1]))))
-            rubrics[-1].append(_rubrics(row))
             count += 1
         else:
             first = turn == 1 and i + 1 < len(rows) and numbered(rows[i + 1]) == (name, 2)
             identity = (name if first else None) or row["request_id"]
             cases.append(_new_case(identity, row, [] if first else _history(row)))
-            rubrics.append([_rubrics(row)])
+            rubrics.append([])
             count += len(cases[-1].get("conversation", (row,)))  # a scenario is read as one row
+        rubrics[-1].append((cases[-1].get("conversation", cases[-1:])[-1], _rubrics(row)))
         turns.append(count - 1)
     for case, of_turns in zip(cases, rubrics, strict=True):
-        if all(of_turn == of_turns[0] for of_turn in of_turns):  # rubrics that all turns share are those of the case
-            case.update({"rubrics": of_turns[0]} if of_turns[0] else {})
-        else:
-            for result, of_turn in zip(case["conversation"], of_turns, strict=True):
-                result.update({"rubrics": of_turn} if of_turn else {})
+        shared = of_turns[0][1]  # rubrics that all turns share are those of the case
+        are_shared = all(own == shared for _, own in of_turns)
+        for owner, own in [(case, shared)] if are_shared else of_turns:
+            owner.update({"rubrics": own} if own else {})
     set_id = next((row["eval_set_id"] for row in rows if isinstance(row.get("eval_set_id"), str)), "evalset")
     of_set = _carried(rows[0], OF_A_SET, OF_SET) if rows else {}
     document = {"eval_set_id": set_id, **of_set, "eval_cases": cases}

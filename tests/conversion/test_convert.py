@@ -211,6 +211,19 @@ def test_what_is_no_ground_truth_of_ours_is_a_key_of_the_user(outputs: Row) -> N
     assert convert_eval_set([row], "langsmith").data["outputs"].tolist() == [row["outputs"]]
 
 
+def test_turns_after_a_row_with_a_history_have_rubrics_of_their_own_in_an_evalset() -> None:
+    """The question before the first row has none: no row has its guidelines."""
+
+    def row(identity: str, messages: list[dict[str, Any]], guideline: str) -> dict[str, Any]:
+        return {"request_id": identity, "request": {"messages": messages}, "guidelines": {"tone": [guideline]}}
+
+    chat = [{"role": "user" if i % 2 == 0 else "assistant", "content": text} for i, text in enumerate("abcde")]
+    answered = {**row("x", chat[:3], "kind"), "expected_response": "d"}
+    (case,) = convert_eval_set([answered, row("x#3", chat, "brief")], "adk").data["eval_cases"]
+    texts = [[r["rubric_content"]["text_property"] for r in turn.get("rubrics", [])] for turn in case["conversation"]]
+    assert texts == [[], ["kind"], ["brief"]]
+
+
 def test_the_outputs_of_a_langsmith_example_are_its_ground_truth() -> None:
     row = {
         "id": "e-1",
