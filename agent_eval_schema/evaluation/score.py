@@ -1,12 +1,15 @@
 """Scores of data that has its predictions already, streamed.
 
-score_trajectories, EvalTask ──▶ score_rows ──score_source, or input_parts and measure──▶ ScoredPart ──▶ Scoring
-                 an agent's answers (task.py) ────────────────────────────measure──────────▶            ──▶ EvalResult
-
-Trajectory metrics alone take whole batches, without anything per row.
+score_trajectories, EvalTask ──call_parts, input_parts──▶ EvalInputs ──measure──▶ ScoredPart ──Scoring──▶ EvalResult
+                            an agent's answers (task.py) ─▶
 
     batch ──check──▶ canonical columns ──those that the metrics read──▶ EvalInputs (values, trajectories, issues)
           └────────▶ the cells as they came ────────────────────────────┘ (frame)
+
+Trajectory metrics alone take whole batches, without anything per row, and unchecked where nothing else adds to them:
+
+    batch ──format──▶ both columns, no trace ─────────────────────▶ EvalInputs (trajectories)
+                    └ anything else ──check──▶ canonical columns ──┘
 
 What an agent gets and is compared with is the canonical row, whatever the columns of a format are called: `prompt` is
 the request, `reference` the expected_response. Data in memory is one part, with the frame in which it came; a file is
@@ -24,11 +27,14 @@ import pandas as pd
 import pyarrow as pa
 from msgspec.structs import replace
 
-from agent_eval_schema.cells.notes import IssueLog
+from agent_eval_schema.cells.cells import read_cells
+from agent_eval_schema.cells.notes import IssueLog, reading_problems
 from agent_eval_schema.cells.sizes import one_batch
+from agent_eval_schema.decoding.texts import decode_text
+from agent_eval_schema.decoding.values import TextColumn
 from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.evaluation.result import EvalResult
-from agent_eval_schema.evaluation.row_keys import joined_keys, keys_of
+from agent_eval_schema.evaluation.row_keys import joined_keys, keys_of, row_keys
 from agent_eval_schema.evaluation.saved_result import ResultRecord, versions
 from agent_eval_schema.evaluation.table import (
     REQUEST_ID,
@@ -56,12 +62,11 @@ from agent_eval_schema.evaluation.trajectories import (
     TrajectoryMetric,
     TrajectoryOptions,
     score_calls,
-    score_source,
     session_calls,
 )
 from agent_eval_schema.formats.column_names import ColumnNames
 from agent_eval_schema.formats.opening import EvalSetLike, open_source
-from agent_eval_schema.formats.registry import InputFormat
+from agent_eval_schema.formats.registry import InputFormat, find_format
 from agent_eval_schema.io.arrow import canonical_values
 from agent_eval_schema.io.pandas import frame_of
 from agent_eval_schema.io.records import is_absent
@@ -142,7 +147,7 @@ def _read(
     batch: pa.RecordBatch,
     plan: Plan,
     reads: Collection[str],
-    judged: Collection[str | None],
+    judged: Collection[str | None] | None,
     whole: SessionCalls | None,
 ) -> EvalInputs:
     checked = check_batch(batch, plan)
@@ -155,6 +160,39 @@ def _read(
     ids = rows.column("request_id").to_pylist()
     log = issues_of(checked, plan, judged)
     return EvalInputs(frame, values, rows.select([PREDICTED, REFERENCE]), log, ids, keys_of(rows, batch), whole)
+
+
+def call_parts(source: Source) -> Iterator[EvalInputs]:
+    """The rows of a source for metrics that compare trajectories alone, a batch at a time."""
+    plan = replace(make_plan(source.read_as(outputs="provided", select=("AE0", "AE5", "AE6"))), columns=True)
+    form, whole = find_format(plan.format), session_calls(plan)
+    for batch in source.batches():
+        read = batch if _is_ready(batch) else form.read(batch)
+        has_ids = REQUEST_ID in batch.schema.names
+        if not _is_ready(read) or form.calls_of == "session":
+            part = _read(pd.DataFrame(), batch, plan, (), None, whole)
+            yield replace(part, ids=()) if has_ids else part
+            continue
+        log = IssueLog(batch.num_rows)
+        for row, problems in reading_problems(read).items():
+            for problem in problems:
+                log.add_finding(row, problem)
+        ids = () if has_ids else _ids(read)
+        yield EvalInputs(pd.DataFrame(), {}, read, log, ids, row_keys(batch), validated=False)
+
+
+def _is_ready(batch: pa.RecordBatch) -> bool:
+    """Whether both trajectories are in canonical columns, and there is no trace that could add to them."""
+    return {PREDICTED, REFERENCE} <= set(batch.schema.names) and "trace" not in batch.schema.names
+
+
+def _ids(rows: pa.RecordBatch) -> list[str | None]:
+    cells = read_cells(rows, REQUEST_ID)
+    if cells is None:
+        return [None] * rows.num_rows
+    found = decode_text(REQUEST_ID, cells, IssueLog(rows.num_rows))
+    ids = found.array.to_pylist() if isinstance(found, TextColumn) else found
+    return [id if isinstance(id, str) else None for id in ids]
 
 
 def _prompt(request: Any) -> Any:
@@ -185,7 +223,7 @@ def _joined(parts: list[EvalInputs], source: Source, reads: Collection[str]) -> 
     ids = [id for part in parts for id in part.ids]
     none = pa.RecordBatch.from_pydict({name: pa.array([], pa.string()) for name in (PREDICTED, REFERENCE)})
     calls = one_batch(part.trajectories for part in parts) if parts else none
-    keys = joined_keys([part.keys for part in parts])
+    keys = joined_keys([part.keys for part in parts if part.keys is not None])
     whole = parts[0].whole if parts else None
     return _with_originals(EvalInputs(whole_frame(source, log.size), values, calls, log, ids, keys, whole))
 
@@ -293,18 +331,14 @@ def score_rows(
 ) -> EvalResult:
     """The scores of a source by any metrics, `options` by those that compare trajectories."""
     source, left_out = of_turns(data)
-    alone = len(options.metrics) == len(metrics)
-
-    def parts() -> Iterator[ScoredPart]:
-        if alone:
-            return score_source(source, options)
-        inputs = input_parts(source, columns_read(metrics), trajectories=bool(options.metrics))
-        return (measure(part, metrics, options, max_workers) for part in inputs)
-
+    if len(options.metrics) == len(metrics):
+        parts = call_parts(source)
+    else:
+        parts = input_parts(source, columns_read(metrics), trajectories=bool(options.metrics))
     scoring = Scoring(source, metrics, options, left_out)
     with progress(source.read_share) as so_far:
-        for part in parts():
-            so_far.add(scoring.add(part))
+        for part in parts:
+            so_far.add(scoring.add(measure(part, metrics, options, max_workers)))
     return scoring.result()
 
 
@@ -367,7 +401,8 @@ class Scoring:
 
     def _frames(self) -> Iterator[pd.DataFrame]:
         if self._source.name is None:  # one DataFrame, of the kind of the data
-            yield whole_frame(self._source, self._rows) if self._frame is None else self._frame
+            frame = self._frame
+            yield whole_frame(self._source, self._rows) if frame is None or frame.columns.empty else frame
         else:
             yield from (frame_of([batch]) for batch in self._source.batches())
 
@@ -384,13 +419,11 @@ def measure(
     """The columns that metrics give for some rows, `<metric>/score` as numbers. If an agent `ran`, the columns that it
     left in their frame come first: of a file they cannot be read again."""
     columns = {name: inputs.frame[name].to_numpy() for name in RUN_COLUMNS if ran}
-    failed = np.isin(np.arange(inputs.size), list(inputs.failed))
-    unread = IssueLog(inputs.size)  # the validation has reported them, but has not seen what an agent returns
+    # the validation has reported the issues of trajectories, but has not seen what an agent returns
+    unread = IssueLog(inputs.size) if inputs.validated else inputs.log
     scores, reasons = dict[str, Numbers](), dict[str, Numbers]()
-    if options.metrics:
-        scores, reasons = score_calls(
-            inputs.trajectories, options, inputs.log, unread, failed, keys=inputs.keys, whole=inputs.whole
-        )
+    if options.metrics or not inputs.validated:
+        scores, reasons = score_calls(inputs, options, unread)
         for row, (code, column, path, message, hint) in zip(unread.rows, unread.notes, strict=True):
             if ran and column == PREDICTED and RULES[code].severity is Severity.ERROR:
                 inputs.log.add(RULES[code], row, column, message, path=path, hint=hint)

@@ -56,20 +56,23 @@ def cell_text(cell: Any) -> str:
 class EvalInputs(Struct):
     """Some rows as metrics take them: their original cells, the columns that metrics read (None where absent), both
     trajectories as Arrow arrays, the issues of the cells that are read, the rows' request_id, what makes rows depend on
-    each other, and the calls of sessions if these are compared. Rows on which the agent `failed` have no outputs."""
+    each other, and the calls of sessions if these are compared. Rows on which the agent `failed` have no outputs. The
+    issues of trajectories are in the log already if the rows are `validated`. Where only trajectories are compared, the
+    frame is empty."""
 
     frame: pd.DataFrame
     values: dict[str, list[Any]]
     trajectories: pa.RecordBatch
     log: IssueLog
-    ids: list[str | None]
-    keys: RowKeys
+    ids: Sequence[str | None]
+    keys: RowKeys | None
     whole: SessionCalls | None = None
     failed: frozenset[int] = frozenset()
+    validated: bool = True
 
     @property
     def size(self) -> int:
-        return len(self.frame)
+        return self.log.size
 
     def why_lacking(self, row: int, column: str) -> str:
         """Why a metric that reads the column has no score on a row that does not have it."""

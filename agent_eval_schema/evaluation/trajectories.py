@@ -1,30 +1,22 @@
-"""Batches of any format → trajectory scores: the part of scoring that is done for all rows of a batch at once.
+"""Both trajectories of rows → their scores: the part of scoring that is done for all rows of a batch at once.
 
-batch ──format──▶ both columns, no trace ─────────────────────▶ read_trajectories ──▶ score_pair
-                └ anything else ──check_batch──▶ canonical ──┘     │
-                  (derived from traces, other names)               └▶ why a row has no score
+EvalInputs ──▶ read_trajectories ──▶ score_pair
+                    └──▶ why a row has no score
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from msgspec import Struct
-from msgspec.structs import asdict, replace
+from msgspec.structs import asdict
 
-from agent_eval_schema.cells.cells import read_cells
-from agent_eval_schema.cells.notes import IssueLog, reading_problems
-from agent_eval_schema.decoding.texts import decode_text
-from agent_eval_schema.decoding.values import TextColumn
-from agent_eval_schema.evaluation.row_keys import keys_of, row_keys
-from agent_eval_schema.evaluation.table import FAILED_CALL, REQUEST_ID, ScoredPart, issues_of, score_column
+from agent_eval_schema.cells.notes import IssueLog
+from agent_eval_schema.evaluation.table import FAILED_CALL, EvalInputs
 from agent_eval_schema.formats.registry import find_format
-from agent_eval_schema.io.source import Source
 from agent_eval_schema.metrics.definitions import SINGLE_TOOL_USE
-from agent_eval_schema.metrics.independence import RowKeys
 from agent_eval_schema.metrics.intervals import Numbers
 from agent_eval_schema.metrics.trajectory import DEFAULT_METRICS, Duplicates, Empty, Match, require_options
 from agent_eval_schema.metrics.trajectory_columns import (
@@ -42,9 +34,7 @@ from agent_eval_schema.rule import Severity
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.runtime.gc_pause import gc_paused
 from agent_eval_schema.text.choices import require_kind
-from agent_eval_schema.validation.checked_batch import rows_of
-from agent_eval_schema.validation.kernel import check_batch
-from agent_eval_schema.validation.plan import Plan, make_plan
+from agent_eval_schema.validation.plan import Plan
 
 
 class ToolUseMetric(Struct, frozen=True):
@@ -120,48 +110,19 @@ def session_calls(plan: Plan) -> SessionCalls | None:
     return SessionCalls() if find_format(plan.format).calls_of == "session" else None
 
 
-def score_source(source: Source, options: TrajectoryOptions) -> Iterator[ScoredPart]:
-    """The trajectory scores of a source, a batch at a time."""
-    plan = make_plan(source.read_as(outputs="provided", select=("AE0", "AE5", "AE6")))
-    whole = session_calls(plan)
-    for batch in source.batches():
-        calls, log, unread, keys = _canonical(batch, plan)
-        scores, reasons = score_calls(calls, options, log, unread, keys=keys, whole=whole)
-        columns = {score_column(name): found for name, found in scores.items()}
-        yield ScoredPart(columns, log, reasons, () if REQUEST_ID in batch.schema.names else _ids(calls), keys)
-
-
-def _ids(rows: pa.RecordBatch) -> list[str | None]:
-    cells = read_cells(rows, REQUEST_ID)
-    if cells is None:
-        return [None] * rows.num_rows
-    found = decode_text(REQUEST_ID, cells, IssueLog(rows.num_rows))
-    ids = found.array.to_pylist() if isinstance(found, TextColumn) else found
-    return [id if isinstance(id, str) else None for id in ids]
-
-
 def score_calls(
-    calls: pa.RecordBatch,
-    options: TrajectoryOptions,
-    log: IssueLog,
-    unread: IssueLog,
-    failed: Numbers | None = None,
-    *,
-    keys: RowKeys | None = None,
-    whole: SessionCalls | None = None,
+    inputs: EvalInputs, options: TrajectoryOptions, unread: IssueLog
 ) -> tuple[dict[str, Numbers], dict[str, Numbers]]:
-    """The scores of both canonical columns by metric, and by metric the reason of each row without one.
-
-    `log` has the issues that are known; what reading finds goes to `unread`, which may be the same. On the rows
-    `failed` an agent was run and failed. `whole` are the calls of sessions, by the `keys` of the rows, if these are
-    compared."""
-    size, found = calls.num_rows, []
+    """The scores of both trajectories by metric, and by metric the reason of each row without one. Issues that reading
+    them finds go to `unread`, which may be the log of the inputs."""
+    size, log, found = inputs.size, inputs.log, []
+    failed = np.isin(np.arange(size), list(inputs.failed))
     # Cells that a reader or the validation could not read are absent in its rows; its log has them.
     errors = [(row, column) for row, (code, column, *_) in zip(log.rows, log.notes, strict=True) if _is_error(code)]
     unreadable = [[row for row, column in errors if column in (name, None)] for name in (PREDICTED, REFERENCE)]
     with gc_paused():
         for start in range(0, max(size, 1), _AT_ONCE):
-            rows, part = np.arange(size)[start : start + _AT_ONCE], calls.slice(start, _AT_ONCE)
+            rows, part = np.arange(size)[start : start + _AT_ONCE], inputs.trajectories.slice(start, _AT_ONCE)
             own = IssueLog(len(rows))
             predicted = read_trajectories(part, PREDICTED, own)
             reference = read_trajectories(part, REFERENCE, own, predicted)
@@ -169,11 +130,10 @@ def score_calls(
             for read, at in zip((predicted, reference), unreadable, strict=True):
                 read.states[np.isin(rows, at)] = UNREADABLE_CALLS
             joined = predicted
-            if whole is not None and keys is not None:
-                joined = whole.joined(predicted, reference, keys.sessions[rows])
+            if inputs.whole is not None and inputs.keys is not None:
+                joined = inputs.whole.joined(predicted, reference, inputs.keys.sessions[rows])
             scores = _scores(joined, reference, predicted, options)
-            columns = {PREDICTED: joined, REFERENCE: reference}
-            found.append((scores, _reasons(columns, options, scores, None if failed is None else failed[rows])))
+            found.append((scores, _reasons({PREDICTED: joined, REFERENCE: reference}, options, scores, failed[rows])))
     of_scores, of_reasons = zip(*found, strict=True)
     return _in_one(of_scores), _in_one(of_reasons)
 
@@ -203,28 +163,6 @@ def _scores(
     return {name: found[m] if isinstance(m, str) else _uses(predicted, m.tool_name, define) for name, m in named}
 
 
-def _canonical(batch: pa.RecordBatch, plan: Plan) -> tuple[pa.RecordBatch, IssueLog, IssueLog, RowKeys | None]:
-    """The batch with the canonical trajectory columns and the IDs, its issues, the log for issues of reading them
-    (after a validation, which has reported them already, none), and the keys of its rows."""
-    form = find_format(plan.format)
-    read = batch if _is_ready(batch) else form.read(batch)
-    if not _is_ready(read) or form.calls_of == "session":
-        checked = check_batch(batch, replace(plan, columns=True))
-        rows = rows_of(checked)
-        calls = rows.select([PREDICTED, REFERENCE, REQUEST_ID])
-        return calls, issues_of(checked, plan), IssueLog(batch.num_rows), keys_of(rows, batch)
-    log = IssueLog(batch.num_rows)
-    for row, problems in reading_problems(read).items():
-        for problem in problems:
-            log.add_finding(row, problem)
-    return read, log, log, row_keys(batch)
-
-
-def _is_ready(batch: pa.RecordBatch) -> bool:
-    """Whether both trajectories are in canonical columns, and there is no trace that could add to them."""
-    return {PREDICTED, REFERENCE} <= set(batch.schema.names) and "trace" not in batch.schema.names
-
-
 def _uses(predicted: Trajectories, tool: str, define_empty: bool) -> Numbers:
     """Whether each predicted trajectory calls the tool; NaN where there is none."""
     has_calls = (predicted.states == GIVEN) & ((predicted.lengths > 0) | define_empty)
@@ -233,14 +171,14 @@ def _uses(predicted: Trajectories, tool: str, define_empty: bool) -> Numbers:
 
 
 def _reasons(
-    columns: dict[str, Trajectories], options: TrajectoryOptions, scores: dict[str, Numbers], failed: Numbers | None
+    columns: dict[str, Trajectories], options: TrajectoryOptions, scores: dict[str, Numbers], failed: Numbers
 ) -> dict[str, Numbers]:
     """For each metric the reason of each row without a score; the first one counts. On the rows `failed` an
     agent was run and failed."""
     by_row: dict[str, Numbers] = {}
     for metric, name in zip(options.metrics, options.names, strict=True):
         left = np.isnan(scores[name])
-        found = [] if failed is None else [(FAILED_CALL, failed)]
+        found = [(FAILED_CALL, failed)]
         for column in (PREDICTED, REFERENCE) if isinstance(metric, str) else (PREDICTED,):
             calls = columns[column]
             found += [
