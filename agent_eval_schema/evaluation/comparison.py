@@ -158,20 +158,33 @@ class ScoreComparison(OfSeveral):  # numpydoc ignore=PR01
     _command = 'comparison.save("comparison.html")'
 
     def __init__(
-        self,
-        lines: list[MetricComparison],
-        rows: pd.DataFrame,
-        only_old: list[Any],
-        only_new: list[Any],
-        units: str,
-        matched_by: str,
-        remarks: Sequence[str] = (),
-        results: Sequence[ScoredRows] = (),
-        places: Sequence[Numbers] = (),
+        self, results: Sequence[ScoredRows], key: str | None, cluster: str | None, metrics: Sequence[str] | None
     ) -> None:
-        self.lines, self.rows, self.only_old, self.only_new = lines, rows, only_old, only_new
-        self._units, self.matched_by, self.remarks = units, matched_by, list(remarks)
-        self._results, self._places = results, places
+        self._results = old, new = tuple(results)
+        infos = shared_infos(results, metrics)
+        units = units_of(old, new, key, cluster)
+        pairs = matched_rows(old, new, key)
+        if not len(pairs.old):
+            raise EvalSetError(f"the two results share no row, by {pairs.by}")
+        self._places, self.matched_by = (pairs.old, pairs.new), pairs.by
+        labels = [of.metrics_table[key].to_numpy() if key else np.arange(of.row_count) for of in results]
+        self.only_old, self.only_new = (np.delete(of, at).tolist() for of, at in zip(labels, self._places, strict=True))
+        shown = pd.DataFrame({"row": np.arange(len(pairs.old)), "key": labels[0][pairs.old].tolist()})
+        if REQUEST_ID in old.metrics_table:
+            shown[REQUEST_ID] = old.metrics_table[REQUEST_ID].to_numpy()[pairs.old]
+        codes = np.arange(len(pairs.old)) if units is None else units.codes[pairs.old]
+        lines, changed = [], []
+        for metric, info in infos.items():
+            before, after = old.tallies[metric].by_row[pairs.old], new.tallies[metric].by_row[pairs.new]
+            lines.append(metric_change(info, before, after, codes, metrics is not None))
+            scores = shown.assign(metric=metric, old=before, new=after, difference=after - before)
+            changed.append(scores[(before != after) & ~(np.isnan(before) & np.isnan(after))])
+        self.lines = adjusted(lines)
+        self.rows = pd.concat(changed or [shown[:0]], ignore_index=True)
+        tested = [line.units for line in lines if line.counted] or [line.units for line in lines]
+        fewest, most = min(tested, default=0), max(tested, default=0)
+        self._units = (f"{fewest:,} to " if fewest < most else "") + (units or Units(codes)).words(most)
+        self.remarks = list(_other_reasons(old, new))
 
     @property
     def summary(self) -> pd.DataFrame:
@@ -351,36 +364,6 @@ class ScoreComparison(OfSeveral):  # numpydoc ignore=PR01
 
     def __repr__(self) -> str:
         return f"<Comparison: {len(self.lines)} metrics, {len(self.rows):,} scores differ>"
-
-
-def compare(
-    old: ScoredRows, new: ScoredRows, key: str | None, cluster: str | None, metrics: Sequence[str] | None
-) -> ScoreComparison:
-    """Compare two results; `EvalResult.compare` documents the options."""
-    infos = shared_infos([old, new], metrics)
-    units = units_of(old, new, key, cluster)
-    pairs = matched_rows(old, new, key)
-    if not len(pairs.old):
-        raise EvalSetError(f"the two results share no row, by {pairs.by}")
-    labels = [of.metrics_table[key].to_numpy() if key else np.arange(of.row_count) for of in (old, new)]
-    only_old, only_new = (np.delete(of, at).tolist() for of, at in zip(labels, pairs[:2], strict=True))
-    shown = pd.DataFrame({"row": np.arange(len(pairs.old)), "key": labels[0][pairs.old].tolist()})
-    if REQUEST_ID in old.metrics_table:
-        shown[REQUEST_ID] = old.metrics_table[REQUEST_ID].to_numpy()[pairs.old]
-    codes = np.arange(len(pairs.old)) if units is None else units.codes[pairs.old]
-    lines, changed = [], []
-    for metric, info in infos.items():
-        before, after = old.tallies[metric].by_row[pairs.old], new.tallies[metric].by_row[pairs.new]
-        lines.append(metric_change(info, before, after, codes, metrics is not None))
-        scores = shown.assign(metric=metric, old=before, new=after, difference=after - before)
-        changed.append(scores[(before != after) & ~(np.isnan(before) & np.isnan(after))])
-    lines = adjusted(lines)
-    tested = [line.units for line in lines if line.counted] or [line.units for line in lines]
-    fewest, most = min(tested, default=0), max(tested, default=0)
-    words = (f"{fewest:,} to " if fewest < most else "") + (units or Units(codes)).words(most)
-    rows, places = pd.concat(changed or [shown[:0]], ignore_index=True), (pairs.old, pairs.new)
-    remarks = list(_other_reasons(old, new))
-    return ScoreComparison(lines, rows, only_old, only_new, words, pairs.by, remarks, (old, new), places)
 
 
 def adjusted(lines: Sequence[MetricComparison]) -> list[MetricComparison]:

@@ -15,7 +15,7 @@ import pandas as pd
 from msgspec.structs import replace
 
 from agent_eval_schema.cells.notes import IssueLog
-from agent_eval_schema.evaluation.comparison import ScoreComparison, compare
+from agent_eval_schema.evaluation.comparison import ScoreComparison
 from agent_eval_schema.evaluation.every_eval_ever import is_aggregate, open_evaluation, samples_of, write_evaluation
 from agent_eval_schema.evaluation.history import ScoreHistory
 from agent_eval_schema.evaluation.mlflow_run import DATA_HASH, RUNS, MlflowEvaluation, log_result, scores_of_run
@@ -23,7 +23,7 @@ from agent_eval_schema.evaluation.result_blocks import pictures_of, result_json,
 from agent_eval_schema.evaluation.row_keys import row_keys
 from agent_eval_schema.evaluation.saved_result import ResultRecord, read_scores, versions, write_result, written_tables
 from agent_eval_schema.evaluation.scored_rows import AUTO, ScoredRows
-from agent_eval_schema.evaluation.table import REQUEST_ID, Findings, ScoredPart, score_column
+from agent_eval_schema.evaluation.table import REQUEST_ID, ScoredPart, score_column
 from agent_eval_schema.formats.column_names import ColumnNames
 from agent_eval_schema.formats.opening import EvalSetLike, open_source
 from agent_eval_schema.io.outputs import settle
@@ -180,7 +180,7 @@ class EvalResult(ScoredRows, Savable):  # numpydoc ignore=PR01
         results = [self, *(of if isinstance(of, EvalResult) else load_result(of) for of in (other, *more))]
         if more or configurations is not None:
             return ScoreHistory(results, key, cluster, configurations, metrics)
-        return compare(self, results[1], key, cluster, metrics)
+        return ScoreComparison(results, key, cluster, metrics)
 
     # pictures and files
 
@@ -288,13 +288,8 @@ class EvalResult(ScoredRows, Savable):  # numpydoc ignore=PR01
         place = path_of(path)
         in_two = is_aggregate(place)
         settle({"": place, "the samples": samples_of(place) if in_two else None}, {"the data": self._inputs()})
-        record = ResultRecord(
-            metrics=self.metrics,
-            row_count=self.row_count,
-            infos=tuple(self._stated.values()),
-            reading={name: of for name, of in self._data.options.items() if name in ("format", "columns")},
-            **self.provenance,
-        )
+        reading = {name: of for name, of in self._data.options.items() if name in ("format", "columns")}
+        record = replace(self._record, infos=tuple(self._stated.values()), reading=reading, **self.provenance)
         record, tables = written_tables(record, self.iter_parts(), self._reasons, self._keys)
         if in_two:
             write_evaluation(place, record, tables, self.tallies, self.infos)
@@ -364,7 +359,7 @@ def result_of_evaluation(evaluation: MlflowEvaluation, infos: Iterable[MetricInf
     reasons = {name: evaluation.reasons[name].to_numpy() for name in scorers}
     labels = [id or str(label) for id, label in zip(ids, table.index, strict=True)]
     scored = ScoredPart(scores, IssueLog(len(table)), reasons, labels, evaluation.keys or row_keys(table))
-    return EvalResult(record, scored, lambda: iter([table]), call, findings=Findings(), evaluation=evaluation)
+    return EvalResult(record, scored, lambda: iter([table]), call, evaluation=evaluation)
 
 
 def load_result(
@@ -424,7 +419,5 @@ def load_result(
     own = open_evaluation(os.fspath(data)) if isinstance(data, str | os.PathLike) else None
     source = open_source(data if own is None else own, "data", columns)
     record, scored, parts = read_scores(source, metrics)
-    findings = Findings()
-    findings.counts.update(record.issue_counts)
     record = replace(record, infos=(*record.infos, *infos), sessions=record.sessions and scored.keys is not None)
-    return EvalResult(record, scored, parts, Call(source.name, source.options), findings=findings)
+    return EvalResult(record, scored, parts, Call(source.name, source.options))

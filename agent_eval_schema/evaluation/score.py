@@ -138,8 +138,8 @@ def input_parts(
     if source.name is not None:
         yield from (_with_originals(_read(frame_of([b]), b, plan, reads, judged, whole)) for b in source.batches())
         return
-    later = pd.DataFrame()
-    yield _joined([_read(later, batch, plan, reads, judged, whole) for batch in source.batches()], source, reads)
+    batches = list(source.batches()) or [pa.RecordBatch.from_pylist([])]
+    yield _joined([_read(pd.DataFrame(), batch, plan, reads, judged, whole) for batch in batches], source, reads)
 
 
 def _read(
@@ -221,11 +221,9 @@ def _joined(parts: list[EvalInputs], source: Source, reads: Collection[str]) -> 
         log.size += part.log.size
     values = {name: [cell for part in parts for cell in part.values[name]] for name in METRIC_INPUTS if name in reads}
     ids = [id for part in parts for id in part.ids]
-    none = pa.RecordBatch.from_pydict({name: pa.array([], pa.string()) for name in (PREDICTED, REFERENCE)})
-    calls = one_batch(part.trajectories for part in parts) if parts else none
+    calls = one_batch(part.trajectories for part in parts)
     keys = joined_keys([part.keys for part in parts if part.keys is not None])
-    whole = parts[0].whole if parts else None
-    return _with_originals(EvalInputs(whole_frame(source, log.size), values, calls, log, ids, keys, whole))
+    return _with_originals(EvalInputs(whole_frame(source, log.size), values, calls, log, ids, keys, parts[0].whole))
 
 
 def whole_frame(source: Source, rows: int) -> pd.DataFrame:

@@ -81,10 +81,10 @@ class ScoredRows:
         parts: Callable[[], Iterator[pd.DataFrame]],
         call: Call,
         *,
-        findings: Findings,
+        findings: Findings | None = None,
         evaluation: MlflowEvaluation | None = None,
     ) -> None:
-        self._record, self._call, self._parts, self._findings = record, call, parts, findings
+        self._record, self._call, self._parts, self._findings = record, call, parts, findings or Findings()
         self._data = call if record.source in (None, call.name) else Call(record.source, record.reading)
         self._reasons, self._keys = scored.reasons, scored.keys
         self.metrics, self.row_count, self.options = record.metrics, record.row_count, dict(record.options)
@@ -110,7 +110,7 @@ class ScoredRows:
         self.infos = {name: metric_info(name, self._stated) for name in (*self.tallies, *self.metrics)}
         first = [str(scored.ids[row] or row) if scored.ids else str(row) for row in islice(self._failures, NAMED)]
         self._headline = headline(record.row_count, self.scored, len(self._failures), first, record.left_out)
-        self.issue_counts = dict(sorted((self.report or findings).counts.items()))
+        self.issue_counts = dict(sorted(((self.report or self._findings).counts or record.issue_counts).items()))
 
     # numbers
 

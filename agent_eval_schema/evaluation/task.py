@@ -334,32 +334,28 @@ class _Part(Struct):
     left: int
 
 
-class _Window:
-    """The open parts: yields the rows to run that the checkpoint file does not have, accepts their answers, and calls
+class _Window(Struct):
+    """The pending parts: yields the rows to run that the checkpoint file does not have, accepts their answers, and calls
     `done` with each part and its answers, both in order. `prompts` counts the rows with a prompt."""
 
-    def __init__(
-        self,
-        parts: Iterable[EvalInputs],
-        journal: Journal,
-        done: Callable[[EvalInputs, list[Finished]], None],
-        so_far: Progress,
-    ) -> None:
-        self.prompts = 0
-        self._parts, self._journal, self._done, self._so_far = parts, journal, done, so_far
-        self._open: deque[_Part] = deque()
+    parts: Iterable[EvalInputs]
+    journal: Journal
+    done: Callable[[EvalInputs, list[Finished]], None]
+    so_far: Progress
+    pending: deque[_Part] = msgspec.field(default_factory=deque)
+    prompts: int = 0
 
     def inputs(self) -> Iterator[tuple[int, Any] | None]:
         """The rows that are to be asked; None while there are enough of them."""
         start = 0
-        for inputs in self._parts:
-            while len(self._open) >= OPEN:
+        for inputs in self.parts:
+            while len(self.pending) >= OPEN:
                 yield None
             prompts = inputs.values["prompt"]
-            self._open.append(_Part(inputs, start, [None] * len(prompts), len(prompts)))
+            self.pending.append(_Part(inputs, start, [None] * len(prompts), len(prompts)))
             for row, prompt in enumerate(prompts, start):
                 self.prompts += prompt is not None
-                if (known := self._journal.finished.pop(row, None)) is not None:
+                if (known := self.journal.finished.pop(row, None)) is not None:
                     self._note(known)
                 elif prompt is None:
                     self.take(Finished(row, failed=True, error="the row has no prompt"))
@@ -369,19 +365,19 @@ class _Window:
             self._pass_on()  # a part without rows, too
 
     def take(self, finished: Finished) -> None:
-        self._journal.add(finished)
+        self.journal.add(finished)
         self._note(finished)
 
     def _note(self, finished: Finished) -> None:
-        part = next(p for p in self._open if p.start <= finished.row < p.start + len(p.answers))
+        part = next(p for p in self.pending if p.start <= finished.row < p.start + len(p.answers))
         part.answers[finished.row - part.start] = finished
         part.left -= 1
-        self._so_far.add(1)
+        self.so_far.add(1)
         self._pass_on()
 
     def _pass_on(self) -> None:
-        while self._open and not self._open[0].left:
-            part = self._open.popleft()
+        while self.pending and not self.pending[0].left:
+            part = self.pending.popleft()
             answers = [a for a in part.answers if a is not None]
             # the calls that an agent did not return, from the traces that it left
             lacking = [a for a in answers if a.trace_id and a.trajectory is None and not a.failed and not a.error]
@@ -389,7 +385,7 @@ class _Window:
                 found = trajectories_of([str(answer.trace_id) for answer in lacking])
                 for answer, calls in zip(lacking, found, strict=True):
                     answer.trajectory = calls
-            self._done(part.inputs, answers)
+            self.done(part.inputs, answers)
 
 
 def _finished(outcome: CallOutcome) -> Finished:

@@ -7,10 +7,10 @@ import pandas as pd
 import pytest
 
 from agent_eval_schema import Diff, EvalTask, diff_eval_sets, profile_eval_set
-from agent_eval_schema.evaluation.comparison import ScoreComparison
 from agent_eval_schema.evaluation.result_blocks import MetricComparison
 from agent_eval_schema.render.phrases import aligned, number, seconds, share, signed
 from tests.conftest import SAMPLES
+from tests.helpers.scores import comparison_of
 
 WIDTHS = [60, 80, 100, 140]
 
@@ -56,7 +56,7 @@ def test_no_number_of_a_comparison_is_broken(width: int) -> None:
     names = ["trajectory_single_tool_use", "a_metric_with_an_extremely_long_name_that_fills_the_whole_line"]
     numbers = (12_345, 0, 0, 0.12345, 0.23456, 0.11111, 0.0912, 0.1234, 6_789, 1_234, 0.0456, 0.0912, 0.01, 12_345, "")
     lines = [MetricComparison(n, *numbers) for n in names]
-    text = ScoreComparison(lines, pd.DataFrame(), [], [], "rows", "position").to_text(width=width)
+    text = comparison_of(lines, pd.DataFrame()).to_text(width=width)
     expected = ["0.123", "0.235", "0.111", "0.0912", "0.123", "6,789", "1,234", "12,345", "0.0456", "0.0912"]
     assert [numbers_in(line) for line in text.splitlines() if "12,345" in line] == [expected] * 2
     assert max(map(len, text.splitlines())) <= max(width, 80)

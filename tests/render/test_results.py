@@ -18,12 +18,12 @@ from agent_eval_schema import (
     score_trajectories,
     validate_eval_set,
 )
-from agent_eval_schema.evaluation.comparison import ScoreComparison
 from agent_eval_schema.evaluation.result_blocks import MetricComparison, pictures_of, score_steps
 from agent_eval_schema.render.blocks import View
 from agent_eval_schema.render.printable import Savable
 from tests.conftest import SAMPLES
 from tests.evaluation.test_history import history
+from tests.helpers.scores import comparison_of
 from tests.render.report.test_html import Tags
 from tests.render.results import comparison
 from tests.render.test_script import embedded
@@ -173,7 +173,7 @@ def view_of(lines: list[MetricComparison], changed: list[tuple[Any, ...]], only_
     """What is shown of these lines and of these scores that differ."""
     names = ["key", "metric", "old", "new", "difference", "row"]
     rows = pd.DataFrame(changed, columns=names)
-    return ScoreComparison(lines, rows, [], list(range(only_new)), "10 rows", "position")._view()
+    return comparison_of(lines, rows, range(only_new))._view()
 
 
 def test_less_latency_is_better_and_a_lost_score_is_a_loss() -> None:
