@@ -112,7 +112,7 @@ def _sides(old: Any, new: Any, columns: ColumnNames, format: str, outputs: str) 
     if formats[0] == formats[1]:
         return sources
     return [
-        turns_of(source, found).read_as(format="databricks") if found in CES_FORMATS else source.read_as(format=found)
+        turns_of(source, found) if found in CES_FORMATS else source.read_as(format=found)
         for source, found in zip(sources, formats, strict=True)
     ]
 

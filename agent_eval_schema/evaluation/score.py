@@ -103,15 +103,14 @@ def of_turns(source: Source) -> tuple[Source, list[Issue]]:
     """The source of evaluation rows, read in their format, and the excluded rows: for files of CES, which do not
     contain rows, the turns of their valid evaluations; for all others the source itself."""
     plan = make_plan(source.read_as(outputs="generated", select=_CHECKED))
-    from agent_eval_schema.validation.ces_turns import CES_FORMATS, evaluations_of, rows_of_each
+    from agent_eval_schema.validation.ces_turns import CES_FORMATS, evaluations_of, in_place_of, rows_of_each
 
     if plan.format not in CES_FORMATS:
         return source.read_as(format=plan.format), []
     evaluations = evaluations_of(check_source(source.read_as(format=plan.format, outputs="generated")))
-    turns = open_source([row for rows in rows_of_each(evaluations) for row in rows])
+    turns = in_place_of(source, [row for rows in rows_of_each(evaluations) for row in rows])
     invalid = [f"the evaluation on row {e.row} was excluded: it is not valid" for e in evaluations if not e.valid]
-    turns = replace(turns, name=source.name, options=source.options, reading=source.reading)
-    return turns.read_as(format="databricks"), [Finding(LEFT_OUT, why).issue() for why in invalid]
+    return turns, [Finding(LEFT_OUT, why).issue() for why in invalid]
 
 
 def columns_read(metrics: Iterable[TaskMetric]) -> frozenset[str]:

@@ -335,7 +335,7 @@ class _Part(Struct):
 
 
 class _Window(Struct):
-    """The pending parts: yields the rows to run that the checkpoint file does not have, accepts their answers, and calls
+    """The pending parts: yields the rows that the checkpoint file does not have, accepts their answers, and calls
     `done` with each part and its answers, both in order. `prompts` counts the rows with a prompt."""
 
     parts: Iterable[EvalInputs]

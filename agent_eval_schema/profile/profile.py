@@ -152,7 +152,7 @@ def profile_eval_set(
     plan = make_plan(source)
     form = plan.format
     if plan.format in CES_FORMATS:
-        source = turns_of(source, plan.format).read_as(format="databricks")
+        source = turns_of(source, plan.format)
         plan = make_plan(source)
     if options.tokenizer is None:
         options = replace(options, tokenizer=tokenizer_at_hand(source))

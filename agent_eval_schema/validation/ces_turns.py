@@ -43,14 +43,14 @@ def turns_of(source: Source, format: str) -> Source:
         if not evaluation.valid:
             broken[len(rows)] = evaluation
         rows += turns if evaluation.valid else [{}]
-    read = open_source(rows)
-    return replace(
-        read,
-        batches=lambda: _with_broken(read.batches(), broken),
-        name=source.name,
-        options=source.options,
-        reading=source.reading,
-    )
+    read = in_place_of(source, rows)
+    return replace(read, batches=lambda: _with_broken(read.batches(), broken))
+
+
+def in_place_of(source: Source, rows: list[dict[str, Any]]) -> Source:
+    """The evaluation rows of a source of CES, under its name and with the options of the call."""
+    read = replace(open_source(rows), name=source.name, options=source.options, reading=source.reading)
+    return read.read_as(format="databricks")
 
 
 def _with_broken(batches: Iterable[pa.RecordBatch], broken: Mapping[int, CesEvaluation]) -> Iterator[pa.RecordBatch]:
