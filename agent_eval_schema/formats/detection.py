@@ -17,6 +17,7 @@ from functools import cached_property
 from msgspec import Struct
 from msgspec.structs import replace
 
+from agent_eval_schema.text.describe import first_names
 from agent_eval_schema.text.describe import names as listed
 
 Columns = tuple[str, ...]
@@ -123,7 +124,7 @@ def _second(
     shared = [(n, tuple(name for name in names if name in formats[n].known)) for n in nearest]
     found = [(n, c.columns) for n, c in others] + [(n, columns) for n, columns in shared if columns]
     if found:
-        name, why = found[0][0], _some(found[0][1])
+        name, why = found[0][0], first_names(found[0][1], SHOWN)
     elif nearest and not claim.sure:
         name, why = nearest[0], f"needs {listed(formats[nearest[0]].missing(names))}"
     else:
@@ -166,12 +167,8 @@ def _nearest(formats: Formats, names: Sequence[str]) -> list[str]:
     return sorted(allowed, key=lambda name: formats[name].nearness(names), reverse=True)
 
 
-def _some(names: Sequence[str]) -> str:
-    return listed(names[:SHOWN]) + (", …" if len(names) > SHOWN else "")
-
-
 def _columns(names: Sequence[str]) -> str:
-    return f"column{'s' if len(names) > 1 else ''} {_some(names)}"
+    return f"column{'s' if len(names) > 1 else ''} {first_names(names, SHOWN)}"
 
 
 SHOWN = 4
