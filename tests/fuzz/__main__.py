@@ -1,5 +1,7 @@
 """Feed damaged samples to the whole package: `python -m tests.fuzz --cells 200_000 --seed 1`.
 
+With `--places` no damage is random: each place of each sample has a value of every type in turn.
+
 Prints the seed, the counts of each check, and every distinct finding with the case that shows it. `--keep` writes the
 cases, made smaller, into tests/data/fuzz, where a test repeats them. Exit code 1: there are findings.
 """
@@ -19,7 +21,7 @@ from pathlib import Path
 
 from tests.conftest import DATA
 from tests.fuzz.checks import CHECKS
-from tests.fuzz.inputs import SMALL
+from tests.fuzz.inputs import SMALL, place_cases
 from tests.fuzz.run import Finding, Part, Result, run_part
 
 FOLDER = DATA / "fuzz"
@@ -32,14 +34,17 @@ def main() -> int:
     seed = arguments.seed if arguments.seed is not None else int.from_bytes(os.urandom(3), "big")
     names = tuple(arguments.only or CHECKS)
     size = max(1, PART * SMALL // arguments.rows)
+    last = len(place_cases()) if arguments.places else sys.maxsize
     print(f"seed {seed}, {arguments.cells:,} cells, checks: {', '.join(names)}", flush=True)
     cells, number, made, found = 0, arguments.start, Counter[str](), list[Finding]()
     with ProcessPoolExecutor(arguments.jobs) as pool:
         parts = set[Future[Result]]()
         while number == arguments.start or parts:
-            while len(parts) <= arguments.jobs and cells < arguments.cells and time.monotonic() < end:
-                parts.add(pool.submit(run_part, Part(seed, number, size, names, arguments.sparse, arguments.rows)))
-                number += size
+            while len(parts) <= arguments.jobs and number < last and cells < arguments.cells and time.monotonic() < end:
+                count = min(size, last - number)
+                part = Part(seed, number, count, names, arguments.sparse, arguments.rows, arguments.places)
+                parts.add(pool.submit(run_part, part))
+                number += count
             done, parts = wait(parts, return_when=FIRST_COMPLETED)
             for result in (part.result() for part in done):
                 cells += result.cells
@@ -69,6 +74,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--cells", type=lambda text: int(text.replace("_", "")), default=200_000, help="how many cells")
     parser.add_argument("--minutes", type=float, help="stop after so many minutes")
     parser.add_argument("--seed", type=int, help="the seed (default: another one each time)")
+    parser.add_argument("--places", action="store_true", help="every place of every sample with a value of every type")
     parser.add_argument("--start", type=int, default=0, help="the number of the first case")
     parser.add_argument("--rows", type=int, default=SMALL, help="the most rows of a case")
     parser.add_argument("--only", nargs="+", choices=list(CHECKS), metavar="CHECK", help=f"of {', '.join(CHECKS)}")

@@ -24,6 +24,7 @@ from msgspec import Struct
 
 from agent_eval_schema import validate_eval_set
 from agent_eval_schema.formats.opening import open_source
+from tests.helpers.ces_messages import complete
 from tests.helpers.mutations import VALUES, Row, copied, damage, samples
 
 MARK = "$python"
@@ -83,6 +84,84 @@ def case(seed: int, number: int, most_rows: int) -> Case:
     return Case(f"{seed}-{number}", name, rows, is_of_python(rows))
 
 
+# ---------------------------------------------------------------------------------------------------------------------
+# every place
+KINDS: tuple[Any, ...] = (None, True, 7, "", "a", '{"a": 1}', [], ["a"], [{}], {}, {"a": 1})
+"""A value of every type that a reader, a look-up or a comparison may stumble on."""
+
+Path = tuple[Any, ...]
+
+
+@cache
+def place_cases() -> list[tuple[str, list[tuple[int, Path]]]]:
+    """The places of all samples, those of one format once: a sample with rows of it and the path in each, for a case.
+
+    A path leads into JSON text, too: a trace is mostly a text.
+    """
+    seen, found = set[tuple[Any, Path]](), list[tuple[str, list[tuple[int, Path]]]]()
+    for form, names in {**_names_by_format(), "ces-evaluation of every field": [EVERY_FIELD]}.items():
+        for name in names:
+            paths = [(at, path) for at, row in enumerate(_sample(name)) for path in _paths(row)]
+            new = [(at, path) for at, path in paths if _is_new(seen, form, path)]
+            size = SMALL // (len(KINDS) + 1)
+            found += [(name, new[i : i + size]) for i in range(0, len(new), size)]
+    return found
+
+
+def place_case(number: int) -> Case:
+    """Rows that differ from a sample in one place each: it has a value of each type in turn, or is not there."""
+    name, places = place_cases()[number]
+    rows = [_with(_sample(name)[at], path, kind) for at, path in places for kind in (*KINDS, _REMOVED)]
+    return Case(f"places-{number}", name, [row for row in rows if row] or [{"request": "Hi"}])
+
+
+EVERY_FIELD = "an evaluation of every field"
+
+
+def _sample(name: str) -> list[Row]:
+    return complete("Evaluation") if name == EVERY_FIELD else samples()[name]
+
+
+def _is_new(seen: set[tuple[Any, Path]], form: Any, path: Path) -> bool:
+    shape = (form, tuple("*" if isinstance(key, int) else key for key in path))
+    return shape not in seen and not seen.add(shape)  # type: ignore[func-returns-value]
+
+
+_REMOVED = object()
+
+
+def _paths(value: Any, above: Path = ()) -> Iterator[Path]:
+    """The paths of all values in a value; None as a key: what a text of JSON holds."""
+    if isinstance(value, str) and (inner := _structured(value)) is not None:
+        yield from _paths(inner, (*above, None))
+    for key, inner in _entries(value):
+        yield (*above, key)
+        yield from _paths(inner, (*above, key))
+
+
+def _entries(value: Any) -> Any:
+    return value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+
+
+def _structured(text: str) -> Any:
+    try:
+        return json.loads(text) if text[:1] in ("{", "[") else None
+    except ValueError:
+        return None
+
+
+def _with(value: Any, path: Path, kind: Any) -> Any:
+    """The value with another one in a place."""
+    key, *rest = path
+    if key is None:
+        return json.dumps(_with(json.loads(value), tuple(rest), kind), ensure_ascii=False)
+    entries = dict(_entries(value))
+    entries[key] = _with(entries[key], tuple(rest), kind) if rest else copied(kind) if kind is not _REMOVED else kind
+    if entries[key] is _REMOVED:
+        del entries[key]
+    return entries if isinstance(value, dict) else list(entries.values())
+
+
 def _damaged(given: list[Row], count: int, changes: Sequence[Change], chance: random.Random) -> list[Row]:
     start = chance.randrange(len(given))
     rows = [copied(given[(start + i) % len(given)]) for i in range(count)]
@@ -92,12 +171,17 @@ def _damaged(given: list[Row], count: int, changes: Sequence[Change], chance: ra
 
 
 @cache
-def _same_format() -> dict[str, list[str]]:
-    """The samples with the format of each."""
-    found: dict[tuple[str | None, bool], list[str]] = {}
+def _names_by_format() -> dict[Any, list[str]]:
+    found: dict[Any, list[str]] = {}
     for name, rows in sorted(samples().items()):
         found.setdefault((validate_eval_set(rows).format, open_source(rows).in_order), []).append(name)
-    return {name: names for names in found.values() for name in names}
+    return found
+
+
+@cache
+def _same_format() -> dict[str, list[str]]:
+    """The samples with the format of each."""
+    return {name: names for names in _names_by_format().values() for name in names}
 
 
 def is_of_python(rows: list[Row]) -> bool:

@@ -19,7 +19,7 @@ from msgspec import Struct, field
 
 from agent_eval_schema import FormulaWarning
 from tests.fuzz.checks import CHECKS, OF_JSON, Broken, Check
-from tests.fuzz.inputs import SMALL, Case, case, smaller
+from tests.fuzz.inputs import SMALL, Case, case, place_case, smaller
 from tests.helpers.mutations import Row
 
 SECONDS = 2.0
@@ -41,6 +41,8 @@ class Part(Struct, frozen=True):
     checks: tuple[str, ...]
     sparse: int = 1
     most_rows: int = SMALL
+    places: bool = False
+    """Instead of random ones, the cases of every place, with all checks."""
 
 
 class Finding(Struct, frozen=True):
@@ -86,12 +88,12 @@ def run_part(part: Part) -> Result:
     result, seen = Result(), set[str]()
     with tempfile.TemporaryDirectory() as folder:
         for number in range(part.first, part.first + part.count):
-            given = case(part.seed, number, part.most_rows)
+            given = place_case(number) if part.places else case(part.seed, number, part.most_rows)
             result.cells += given.cells
             for place, name in enumerate(part.checks):
                 check, seldom = CHECKS[name]
-                alone = len(part.checks) == 1
-                if (number + place) % (seldom if seldom == 1 else seldom * part.sparse) and not alone:
+                always = len(part.checks) == 1 or part.places
+                if (number + place) % (seldom if seldom == 1 else seldom * part.sparse) and not always:
                     continue
                 if given.is_python and name in OF_JSON:
                     continue

@@ -12,6 +12,7 @@ from types import ModuleType
 import pytest
 
 from agent_eval_schema.formats import azure, examples, genai, nested, promptfoo
+from agent_eval_schema.formats.ces import golden_writer
 from agent_eval_schema.review import bundle
 from agent_eval_schema.validation import kernel
 from agent_eval_schema.validation.rows import Rows
@@ -19,7 +20,7 @@ from agent_eval_schema.validation.steps import Step
 from tests.conftest import DATA, ROOT
 from tests.fuzz.checks import CHECKS
 from tests.fuzz.documents import what_is_lost
-from tests.fuzz.inputs import MARK, Case, case, in_python, is_of_python
+from tests.fuzz.inputs import MARK, Case, case, in_python, is_of_python, place_case, place_cases
 from tests.fuzz.run import Part, raised, run_part
 from tests.helpers.mutations import copied, samples
 
@@ -73,6 +74,27 @@ def test_a_fault_of_one_row_of_a_large_case_is_found_and_made_smaller(monkeypatc
     (found,) = run_part(Part(1, int(given.seed.partition("-")[2]), 1, ("validate",), most_rows=400)).findings
     assert "ZeroDivisionError" in found.text
     assert len(json.dumps(found.rows)) < 100
+
+
+def test_each_place_of_a_format_is_without_a_value_and_has_one_of_every_type_in_turn() -> None:
+    """Also inside of texts, of which a trace is one."""
+    path = ("trace", None, "info", "state")
+    number = next(n for n, (_, places) in enumerate(place_cases()) if path in [place for _, place in places])
+    states = [json.loads(row["trace"])["info"].get("state", "removed") for row in place_case(number).rows]
+    others = {json.dumps(state) for state in states}
+    assert others >= {"null", "true", "7", '""', '"a"', "[]", '["a"]', "[{}]", "{}", '{"a": 1}', '"removed"'}
+
+
+def test_a_look_up_of_a_value_that_is_no_text_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A type of images that is an object: a random damage has seldom found it."""
+    image = ("golden", "turns", 0, "steps", 4, "userInput", "image", "mimeType")
+    number = next(n for n, (_, places) in enumerate(place_cases()) if (0, image) in places)
+    part = Part(0, number, 1, ("ces",), places=True)
+    assert run_part(part).findings == []
+    monkeypatch.setitem(
+        golden_writer._CELLS, "image_mime_type", lambda _, fields, name: {}.get(fields.fields.get(name))
+    )
+    assert "unhashable type" in "".join(finding.text for finding in run_part(part).findings)
 
 
 def test_a_private_text_that_leaves_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

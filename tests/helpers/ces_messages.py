@@ -93,3 +93,49 @@ def values(message: str, name: str, field: schema.FieldType, depth: int) -> Any:
     if not field.repeated:
         return one
     return st.lists(one, min_size=1 if field.required else 0, max_size=2)
+
+
+_ONE: dict[str, Any] = {
+    "string": "a text",
+    "bool": True,
+    "bytes": "QUI=",
+    "int32": 8000,
+    "float": 0.5,
+    "double": 0.5,
+    schema.STRUCT: {"city": "Berlin"},
+    schema.TIMESTAMP: "2025-01-31T12:00:00Z",
+    schema.DURATION: "1.500s",
+}
+
+
+def complete(name: str, above: tuple[str, ...] = ()) -> list[dict[str, Any]]:
+    """Messages of the table which together have every field that a client sets, of a recursive one once."""
+    fields = {
+        json_name: _alternatives(name, json_name, field, (*above, name))
+        for json_name, field in schema.message(name).fields.items()
+        if not field.output_only and field.type not in ("map", schema.STATUS) and field.message not in (*above, name)
+    }
+    groups = [
+        [(option, value) for option in group for value in fields.get(option, ())]
+        for group in schema.message(name).oneofs.values()
+    ]
+    chosen = {option for group in groups for option, _ in group}
+    groups += [[(option, value) for value in values] for option, values in fields.items() if option not in chosen]
+    count = max(map(len, groups), default=1)
+    return [dict(group[i % len(group)] for group in groups if group) for i in range(count)]
+
+
+def _alternatives(message: str, name: str, field: schema.FieldType, above: tuple[str, ...]) -> list[Any]:
+    limits = schema.range_of(message, name)
+    found: list[Any]
+    if field.type == "Image":
+        found = [{"mimeType": "image/png", "data": base64.b64encode(IMAGES["image/png"]).decode()}]
+    elif field.message:
+        found = complete(field.message, above)
+    elif field.enum:
+        found = [list(schema.table().enums[field.enum])[1]]
+    elif field.resource_format:
+        found = [field.resource_format[0].replace("{", "").replace("}", "")]
+    else:
+        found = [WORDS[name][0] if name in WORDS else limits[0] if limits else _ONE[field.type]]
+    return [found] if field.repeated else found

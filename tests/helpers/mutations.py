@@ -26,7 +26,7 @@ def samples() -> dict[str, list[Row]]:
     found = {
         str(f.relative_to(ROOT)): _rows_of(f)
         for f in files
-        if f.suffix in _READERS and f.parent.name not in _NOT_SAMPLES
+        if f.suffix in _READERS and f.parent.name not in _NOT_SAMPLES and not f.name.endswith(".schema.json")
     }
     return {name: rows for name, rows in found.items() if rows and len(json.dumps(rows)) < _TOO_LARGE}
 

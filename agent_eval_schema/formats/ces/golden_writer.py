@@ -366,7 +366,7 @@ class _Writer:
         """The type or the bytes of an image; an image whose bytes are not of the type is not written."""
         kind, data = fields.fields.get("mimeType", ""), fields.fields.get("data")
         plain = inspection.decode_base64(data) if isinstance(data, str) else None
-        if not plain or image_problem(kind, plain):
+        if not plain or not isinstance(kind, str) or image_problem(kind, plain):
             raise _NotRepresentable(f"an image of {describe(kind)} with {describe(data, 20)}")
         if name == "mimeType":
             return str(kind)
