@@ -68,7 +68,8 @@ def _documents(marks: Mapping[str, bool], row: Mapping[str, Any]) -> list[dict[s
     """The documents that were expected or marked as relevant. Only one that is named by its text needs that."""
     expected = [d for d in row["expected_retrieved_context"] or () if marks.get(d["doc_uri"], True)]
     known = {d["doc_uri"] for d in expected}
-    texts = {d["doc_uri"]: d["content"] for d in row["retrieved_context"] or () if d["doc_uri"].startswith(MADE_URI)}
+    retrieved = [d for d in row["retrieved_context"] or () if d["doc_uri"] is not None]
+    texts = {d["doc_uri"]: d["content"] for d in retrieved if d["doc_uri"].startswith(MADE_URI)}
     return expected + [{"doc_uri": u, "content": texts.get(u)} for u, is_ in marks.items() if is_ and u not in known]
 
 

@@ -280,9 +280,10 @@ class Session:
 
     def _subject(self, row: int) -> Subject:
         canonical = canonical_rows(self.reviewed.batch_of(row), self.reviewed.plan)[0]
-        documents = list(dict.fromkeys(d["doc_uri"] for d in canonical["retrieved_context"] or ()))
+        documents = dict.fromkeys(d["doc_uri"] for d in canonical["retrieved_context"] or ())
+        documents.pop(None, None)  # what has no URI cannot be expected
         fixes = [fix_path(fix) for fix in self.reviewed.fixes.get(row, ())]
-        return Subject(self._truth(canonical), documents, fixes, row in self.reviewed.group_of)
+        return Subject(self._truth(canonical), [*documents], fixes, row in self.reviewed.group_of)
 
     def _notes(self) -> list[str]:
         """What a reviewer has to know when a review begins."""

@@ -14,6 +14,7 @@ from agent_eval_schema.review.labels import LABELS, merged
 from agent_eval_schema.review.session import Session
 from agent_eval_schema.text.jsontext import encode
 from tests.conftest import SAMPLES
+from tests.helpers.traces import span, trace
 
 EVERY: State = {
     "expected_facts": ["It takes 16 weeks", "It is paid"],
@@ -81,6 +82,13 @@ def test_an_expected_document_without_a_mark_stays() -> None:
     row = {"request": "Hi", "response": "Ho", "expected_retrieved_context": [{"doc_uri": "a"}, {"doc_uri": "b"}]}
     found, _ = cells(row, {"documents": {"a": False, "c": True}})
     assert found == {"expected_retrieved_context": [{"doc_uri": "b"}, {"doc_uri": "c"}]}
+
+
+def test_a_retrieved_document_without_a_uri_is_not_expected() -> None:
+    documents = [{"page_content": "A"}, {"page_content": "C", "metadata": {"doc_uri": "c"}}]
+    found = trace(span(inputs={"query": "Hi"}, outputs="Ho"), span("2", "1", "RETRIEVER", outputs=documents))
+    edits, _ = cells({"request_id": "1", "trace": json.dumps(found)}, {"documents": {"c": True}})
+    assert edits == {"expected_retrieved_context": [{"doc_uri": "c"}]}
 
 
 def test_guidelines_stay_in_their_groups() -> None:

@@ -23,6 +23,7 @@ from agent_eval_schema.review.review import Review
 from agent_eval_schema.review.write import Reviewing
 from agent_eval_schema.runtime.progress import progress
 from tests.conftest import DATA, PATIENCE, ROOT, SAMPLES
+from tests.helpers.traces import span, trace
 from tests.review.test_session import ROWS, labeled, written
 
 AXE = (DATA / "axe" / "axe.min.js").read_text(encoding="utf-8")
@@ -995,6 +996,21 @@ def test_a_document_with_any_name_can_be_marked(reviewing: Callable[..., Review]
     tab.keys("1", "1", "2")
     tab.saved()
     assert states(review)[0] == {"documents": {}}
+
+
+def test_a_document_without_a_uri_is_shown_and_cannot_be_marked(
+    reviewing: Callable[..., Review], open_tab: Callable[..., Tab]
+) -> None:
+    """As the retrievers of many applications return documents: it could not be expected by any name."""
+    documents = [{"page_content": "A"}, {"page_content": "B"}, {"page_content": "C", "metadata": {"doc_uri": "c"}}]
+    found = trace(span(inputs={"query": "Hi"}, outputs="Ho"), span("2", "1", "RETRIEVER", outputs=documents))
+    review = reviewing([{"request_id": "1", "trace": found}])
+    tab = open_tab(review.url)
+    assert tab.text("#row").count("no doc_uri: it cannot be expected") == 2
+    tab.keys("1", "2")
+    tab.saved()
+    assert states(review)[0] == {"documents": {"c": True}}
+    assert tab.trouble == []
 
 
 def test_a_wrong_value_is_marked_and_corrected_in_its_own_field(

@@ -428,7 +428,7 @@ function takeAnswer() {
   focus("#response");
 }
 let writesResponse = false;
-const uris = () => [...new Set(D.documents.map(d => d.uri))];
+const uris = () => [...new Set(D.documents.map(d => d.uri).filter(uri => uri !== null))];
 function mark(i) {
   const uri = uris()[i];
   if (uri === undefined) return;
@@ -590,9 +590,10 @@ function drawFix(f) {
       f.same > 1 && button(`Accept all ${f.same} of exactly this kind`, fixKind, "kind")));
 }
 function drawDocument(d) {
+  if (d.uri === null) return documentOf("", d.content, el("span", {class: "muted"}, "no doc_uri: it cannot be expected"));
   const i = uris().indexOf(d.uri), is = new Map(Object.entries(label("documents"))).get(d.uri);
   const word = is === true ? "relevant" : is === false ? "not relevant" : "undecided";
-  const card = documentOf(d.uri ?? "", d.content, el("kbd", {"aria-hidden": "true"}, String(i + 1)), button(word, () => mark(i), null, {"aria-label": `document ${i + 1}: ${word}`}));
+  const card = documentOf(d.uri, d.content, el("kbd", {"aria-hidden": "true"}, String(i + 1)), button(word, () => mark(i), null, {"aria-label": `document ${i + 1}: ${word}`}));
   if (is !== undefined) card.classList.add(is ? "yes" : "no");
   return card;
 }
