@@ -296,10 +296,11 @@ def write_texts(documents: list[dict[str, Any]]) -> list[str] | None:
     return [d["content"] for d in with_content(documents)] or (None if documents else [])
 
 
-def write_texts_and_ids(documents: list[dict[str, Any]]) -> tuple[list[str] | None, list[str | None] | None]:
-    """The texts, and the ids unless they are made of the texts."""
-    ids = [d["doc_uri"] for d in documents]
+def write_texts_and_ids(documents: list[dict[str, Any]]) -> tuple[list[str] | None, list[str] | None]:
+    """The texts, and the ids unless they are made of the texts: where one is, the others have one, too."""
+    texts = [d["content"] or "" for d in documents]
+    made = [uri_of(text) for text in texts]
+    ids = [d["doc_uri"] if d["doc_uri"] is not None else own for d, own in zip(documents, made, strict=True)]
     if not with_content(documents) and documents:
         return None, ids
-    result = all(d["content"] is not None and d["doc_uri"] == uri_of(d["content"]) for d in documents)
-    return [d["content"] or "" for d in documents], None if result else ids
+    return texts, None if ids == made and len(with_content(documents)) == len(documents) else ids

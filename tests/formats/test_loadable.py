@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from agent_eval_schema import convert_eval_set, validate_eval_set
+from agent_eval_schema.formats.shapes import uri_of
+from tests.helpers.traces import span, trace
 
 HI = {"role": "user", "content": "Hi"}
 URL = "data:image/png;base64,AAAA"
@@ -24,6 +26,19 @@ def written(messages: list[Any], target: str, **row: Any) -> Any:
 def test_ragas_gets_texts_and_no_result_without_its_call() -> None:
     (row,) = written([HI, RESULT, IMAGE], "ragas")
     assert row["user_input"] == [{"type": "human", "content": "Hi"}]
+
+
+def test_ragas_gets_an_id_of_every_document_or_of_none() -> None:
+    """A retriever's document may have none, and an ID of Ragas is a text or a number."""
+    documents = [{"page_content": "A"}, {"page_content": "C", "metadata": {"doc_uri": "c"}}]
+
+    def ids(*documents: Any) -> Any:
+        spans = span(inputs={"query": "Hi"}, outputs="Ho"), span("2", "1", "RETRIEVER", outputs=documents)
+        (row,) = convert_eval_set([{"trace": trace(*spans)}], "ragas").data.to_dict("records")
+        return row.get("retrieved_context_ids")
+
+    assert ids(*documents) == [uri_of("A"), "c"]
+    assert ids(documents[0]) is None
 
 
 def test_inspect_gets_its_own_parts_and_roles() -> None:
