@@ -146,7 +146,7 @@ class Work:
         source = find_format(self._run.plan.format)
         self._request_columns = source.request_columns if source.name != target else ()
         of_target = find_format(target).request_columns if source.name != target else ()
-        self._of_both = source.passthrough_columns.intersection(of_target)
+        self._of_both = set(of_target).intersection(source.passthrough_columns)
         """Columns of the source that the target would give the agent, as something else."""
         self._names: dict[str, str] = {}
         kept = KEPT_BY_CLASSES.get(target)

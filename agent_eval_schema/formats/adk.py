@@ -190,12 +190,8 @@ def _turns(eval_id: Any, conversation: Any, beside: Row, found: _ByTurn, case: i
     history = list(map(_messages_of, turns))
     for i, turn in enumerate(turns):
         own = turn if isinstance(turn, dict) else {"user_content": turn}
-        place = {
-            "eval_id": eval_id,
-            "turn": i + 1,
-            "turns": len(turns),
-            "history": history[max(0, i - MOST_BEFORE) : i],
-        }
+        before = history[max(0, i - MOST_BEFORE) : i]
+        place = {"eval_id": eval_id, "turn": i + 1, "turns": len(turns), "history": before}
         yield {**beside, **snake_keys(own), **place}, [*found.get((case, i), ()), *_cut(place)]
 
 
@@ -222,7 +218,7 @@ COLUMNS_OF_A_TURN = (
     *("eval_case_rubrics", "rubrics", "query", "expected_tool_use", "reference", "actual_invocation", "scores"),
 )
 
-OF_A_RESULT = ("eval_set_result_id", "eval_set_result_name")
+IDS_OF_A_FILE = ("eval_set_id", "eval_set_result_id", "eval_set_result_name")
 OF_A_SET = ("name", "description", "eval_set_creation_timestamp")
 OF_A_CASE = ("final_session_state", "eval_case_creation_timestamp")
 OF_A_TURN = ("invocation_id", "creation_timestamp", "duration", "model_duration", "tool_duration", "app_details")
@@ -501,9 +497,7 @@ ADK = Format(
     truth_of="Each turn has its own answer and tool calls; the rubrics of a case belong to each of its turns.",
     signs=Signs(sure=(("turn", "history", "user_content"),), needs=("eval_cases",)),
     # other parts of an evalset: they are passed through, and written back into an evalset
-    passthrough_columns=frozenset(
-        ("eval_set_id", RUBRICS, *OF_A_RESULT, *OF_A_SET, *OF_A_CASE, "conversation_scenario", *OF_A_TURN)
-    ),
+    passthrough_columns=("conversation_scenario", RUBRICS, *IDS_OF_A_FILE, *OF_A_SET, *OF_A_CASE, *OF_A_TURN),
     read_rest=_read_turn,
     extra_columns=COLUMNS_OF_A_TURN,
     originals=(),
@@ -525,7 +519,7 @@ ADK_LEGACY = replace(
     title="Google ADK (test files)",
     summary="turns of an older test list of the ADK",
     signs=Signs(sure=(("turn", "history", "query"),), needs=("query", "expected_tool_use")),
-    passthrough_columns=frozenset({"expected_intermediate_agent_responses"}),
+    passthrough_columns=("expected_intermediate_agent_responses",),
     nested=(
         Nested(is_test_list, turns_of_test_list, parts=OF_TEST_LIST, columns=LEGACY_COLUMNS, counts=True),
         Nested(are_sessions, turns_of_session, parts=("data", "initial_session"), columns=LEGACY_COLUMNS),

@@ -52,7 +52,7 @@ AGENT_SKILLS: Format = Format(
         Field("expected_output", "expected_response"),
         Field("expectations", "guidelines", read_statements("expectations"), write_statements, others=("assertions",)),
     ),
-    passthrough_columns=frozenset({"skill_name", "files"}),
+    passthrough_columns=("skill_name", "files"),
     request_columns=("files",),
     nested=(_EVALS.nested,),
     writer=Writer(document=_document, save=save_json),

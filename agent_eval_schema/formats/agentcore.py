@@ -117,7 +117,7 @@ AGENTCORE: Format = Format(
         Field(ASSERTIONS, "guidelines", read_statements(ASSERTIONS), write_statements),
         Field("metadata", "tags", as_tags),
     ),
-    passthrough_columns=frozenset({"scenario_description", "actor_profile", "max_turns", "expectedTrajectory"}),
+    passthrough_columns=("scenario_description", "actor_profile", "max_turns", "expectedTrajectory"),
     read_only_columns=TURN,
     read_rest=_TURNS.read_place,
     calls_of="session",
@@ -156,11 +156,9 @@ STRANDS: Format = Format(
         Field("expected_assertion", "guidelines", lambda v: {ASSERTIONS: [v]}, _write_assertion),
         Field("metadata", "tags", as_tags),
     ),
-    passthrough_columns=frozenset(
-        [
-            *("expected_interactions", "expected_environment_state", "evaluators", "retry_strategy"),
-            *_CASES.of_document.values(),
-        ]
+    passthrough_columns=(
+        *("expected_interactions", "expected_environment_state", "evaluators", "retry_strategy"),
+        *_CASES.of_document.values(),
     ),
     read_rest=rest_of("input", "expected_output")["read_rest"],
     nested=(_CASES.nested,),

@@ -318,11 +318,9 @@ AZURE = Format(
         Field("response", "predicted_trajectory", _calls_made, lambda _: None),
         Field("session_id", "session_id", text_only),
     ),
-    passthrough_columns=frozenset(
-        [
-            *("tool_definitions", "sample", "test_case_description", "desired_num_turns"),
-            *("dataset_name", "evaluators", "evaluator_parameters", "openai_graders", "data_mapping"),
-        ]
+    passthrough_columns=(
+        *("tool_definitions", "sample", "test_case_description", "desired_num_turns"),
+        *("dataset_name", "evaluators", "evaluator_parameters", "openai_graders", "data_mapping"),
     ),
     instead_of_request=("response", "expected_response", "expected_retrieved_context", "predicted_trajectory"),
     instead_of_response=("request", "predicted_trajectory", "expected_retrieved_context"),

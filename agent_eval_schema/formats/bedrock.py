@@ -60,7 +60,7 @@ BEDROCK = Format(
         Field("modelResponses[0].response", "response", others=("inputRecord.modelResponses[0].response",)),
         Field("category", "tags", lambda v: {"category": v}, lambda tags: tags.get("category")),
     ),
-    passthrough_columns=frozenset({"automatedEvaluationResult", "modelIdentifier"}),
+    passthrough_columns=("automatedEvaluationResult", "modelIdentifier"),
     write_rest=_with_model,
 )
 
@@ -130,7 +130,7 @@ BEDROCK_RAG: Format = Format(
     read_only_columns=TURN,
     read_rest=_TURNS.read_history,
     write_rest=_with_sources,
-    passthrough_columns=frozenset({"automatedEvaluationResults"}),
+    passthrough_columns=("automatedEvaluationResults",),
     outputs=("response", "trace", "retrieved_context"),
     nested=(lists_in("conversationTurns", unfold=_TURNS.unfold, columns=("turn", "turns", "prompt")),),
     writer=Writer(document=lambda rows: _TURNS.document(rows, BEDROCK_RAG), save=save_lines),

@@ -57,7 +57,7 @@ DATABRICKS = Format(
         complete=True,
         spelled=True,
     ),
-    passthrough_columns=frozenset({GUIDELINES_CONTEXT}),
+    passthrough_columns=(GUIDELINES_CONTEXT,),
     instead_of_response=(),
     writer=Writer(write_databricks, COLUMNS),
 )

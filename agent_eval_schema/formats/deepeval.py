@@ -239,7 +239,7 @@ DEEPEVAL = Format(
         Field("output_token_count", "output_token_count"),
         Field("additional_metadata", "tags", read_labels, write_labels, ("metadata",), "tags"),
     ),
-    passthrough_columns=frozenset((*with_camel(*_OWN), *CONVERSATION)),
+    passthrough_columns=(*with_camel(*_OWN), *CONVERSATION),
     read_rest=_read_rest,
     write_rest=_write_rest,
     extra_columns=("expectations",),

@@ -61,7 +61,7 @@ class CaseList(Struct, frozen=True):
         """The document of canonical rows, with the columns that the format passes through."""
         columns = {name: name for name in self.empty if name != self.key} | dict(self.of_document)
         values = {name: [structured(row.get(column)) for row in rows] for name, column in columns.items()}
-        own = form.passthrough_columns - self.empty.keys() - set(self.of_document.values())
+        own = set(form.passthrough_columns).difference(self.empty, self.of_document.values())
         cases = [form.write_row(row) | {k: v for k, v in row.items() if k in own and v is not None} for row in rows]
         document = {**self.empty, **shared_values(values), self.key: cases}
         return Written(document, document, form.name, range(len(rows)))
@@ -161,7 +161,7 @@ class Conversations(Struct, frozen=True):
         places: list[int] = []
         before: CanonicalRow = {}
         count = 0
-        of_session = form.passthrough_columns.difference(self.of_turn)
+        of_session = set(form.passthrough_columns).difference(self.of_turn)
         for row in rows:
             messages = (row.get("request") or {}).get("messages", [])
             history = messages[:-1]

@@ -165,11 +165,9 @@ LANGFUSE = Format(
         never=_NEVER,
     ),
     fields=_fields("input", "expectedOutput"),
-    passthrough_columns=frozenset(
-        [
-            *("status", "sourceTraceId", "sourceObservationId", "datasetId", "datasetName", "createdAt", "updatedAt"),
-            *("mediaReferences", "projectId", "validFrom", "validTo"),
-        ]
+    passthrough_columns=(
+        *("status", "sourceTraceId", "sourceObservationId", "datasetId", "datasetName", "createdAt", "updatedAt"),
+        *("mediaReferences", "projectId", "validFrom", "validTo"),
     ),
     **rest_of("input", "expectedOutput"),
     inspect_row=_inspect_status,
@@ -195,11 +193,9 @@ BRAINTRUST = Format(
         never=_NEVER,
     ),
     fields=(*_fields("input", "expected")[:-1], Field("metadata", "tags", _read_tags, write_labels, second=LABELS)),
-    passthrough_columns=frozenset(
-        [
-            *("_xact_id", "_pagination_key", "root_span_id", "span_id", "is_root", "created", "project_id"),
-            *("dataset_id", "origin", "comments", "audit_data", "facets", "classifications"),
-        ]
+    passthrough_columns=(
+        *("_xact_id", "_pagination_key", "root_span_id", "span_id", "is_root", "created", "project_id"),
+        *("dataset_id", "origin", "comments", "audit_data", "facets", "classifications"),
     ),
     **rest_of("input", "expected"),
     writer=Writer(marks={"metadata": {}}),
@@ -256,9 +252,7 @@ PHOENIX = Format(
         note="where the output is the reference answer",
     ),
     fields=(Field("id", "request_id", as_text, others=("example_id",)), *_fields("input", "output")[1:]),
-    passthrough_columns=frozenset(
-        {"node_id", "splits", "updated_at", "version_id", "created_at", *_DATASET.of_document.values()}
-    ),
+    passthrough_columns=("node_id", "splits", "updated_at", "version_id", "created_at", *_DATASET.of_document.values()),
     **rest_of("input", "output", objects=True),  # its client rejects other examples
     nested=(Nested(is_dotted, row_of_dotted), Nested(_is_frame, row_of_frame), _DATASET.nested),
 )
@@ -358,11 +352,10 @@ def _first(target: Any) -> Any:
     return (values[0] if values else None) if isinstance(values, list) else target
 
 
-def _read_targets(source: Row, row: dict[str, Any]) -> None:
+def _several(target: Any) -> Any:
     """Each of several targets is accepted: they stay together, too."""
-    targets = structured(source.get(_TARGETS))
-    if isinstance(targets, list) and len(targets) > 1:
-        row["custom_expected"] = {_TARGETS: targets}
+    targets = structured(target)
+    return {_TARGETS: targets} if isinstance(targets, list) and len(targets) > 1 else None
 
 
 _LETTERS = f"{ascii_uppercase}123456789"
@@ -394,12 +387,11 @@ INSPECT = Format(
         Field("id", "request_id", as_text),
         Field("input", "request", _read_input, _write_input),
         Field(_TARGETS, "expected_response", _first),
-        Field(_TARGETS, "custom_expected", _nothing, _nothing),
+        Field(_TARGETS, "custom_expected", _several, _nothing),
         Field("metadata", "tags", as_tags),
     ),
-    passthrough_columns=frozenset({"choices", "sandbox", "files", "setup", "checkpoint"}),
+    passthrough_columns=("choices", "sandbox", "files", "setup", "checkpoint"),
     request_columns=("choices", "files"),
-    read_rest=_read_targets,
     write_rest=_write_targets,
     inspect_row=inspecting(_inspect_targets, _inspect_messages),
     inspected=("choices",),
@@ -433,9 +425,7 @@ PYDANTIC_EVALS: Format = Format(
         needs=("cases",),
     ),
     fields=(Field("name", "request_id", as_text), *_fields("inputs", "expected_output")[1:]),
-    passthrough_columns=frozenset(
-        {"evaluators", "report_evaluators", "$schema", *_PYDANTIC_CASES.of_document.values()}
-    ),
+    passthrough_columns=("evaluators", "report_evaluators", "$schema", *_PYDANTIC_CASES.of_document.values()),
     **rest_of("inputs", "expected_output"),
     nested=(_PYDANTIC_CASES.nested,),
     forbids_columns=True,

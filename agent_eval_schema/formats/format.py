@@ -228,7 +228,7 @@ class Format(Struct, frozen=True, kw_only=True, dict=True):
 
     # reading and writing
     fields: tuple[Field, ...] = ()
-    passthrough_columns: frozenset[str] = frozenset()
+    passthrough_columns: Collection[str] = ()
     """Further columns of the platform, which are passed through without an issue."""
     request_columns: Columns = ()
     """Those of them that the platform gives the agent with the request: every other platform hides them from it."""
@@ -296,7 +296,7 @@ class Format(Struct, frozen=True, kw_only=True, dict=True):
             force_setattr(self, "system", self.name)
         if not self.reads:
             return
-        signs = self.signs.columns | self.reads | self.passthrough_columns
+        signs = self.signs.columns.union(self.reads, self.passthrough_columns)
         force_setattr(self, "signs", replace(self.signs, columns=signs))
         force_setattr(self, "read", self._read_batch)
         writer = self.writer

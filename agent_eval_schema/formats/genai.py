@@ -517,11 +517,9 @@ GENAI = Format(
         # the client names the cases of a table itself, and rejects a table with `eval_case_id`
         Field(_IDS[0], "request_id", text_only, others=_IDS[1:]),
     ),
-    passthrough_columns=frozenset(
-        [
-            *("agent_data", "conversation_plan", "agents", "case_prompt", ORIGINAL),
-            *(*_OF_DATASET, FRAME, "interactions_data_source"),
-        ]
+    passthrough_columns=(
+        *("agent_data", "conversation_plan", "agents", "case_prompt", ORIGINAL),
+        *(*_OF_DATASET, FRAME, "interactions_data_source"),
     ),
     writer=Writer(of_rows=dataset_of),
     extra_columns=(*_HISTORY, *_INSTRUCTION),

@@ -151,8 +151,9 @@ LANGSMITH = Format(
         never=frozenset({"expectations", "trace", "request", "tags", "session"}),
     ),
     fields=(Field("id", "request_id"), Field("inputs", "request", asked_of), Field("metadata", "tags", as_tags)),
-    passthrough_columns=frozenset(
-        (*_BESIDE_INPUTS, "created_at", "split", "run_id", "runs", "use_source_run_io", "use_source_run_attachments")
+    passthrough_columns=(
+        *(*_BESIDE_INPUTS, "created_at", "split", "run_id", "runs"),
+        *("use_source_run_io", "use_source_run_attachments"),
     ),
     request_columns=("attachments",),
     read_rest=_read_rest,

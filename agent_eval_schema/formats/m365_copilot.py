@@ -116,7 +116,7 @@ M365_COPILOT: Format = Format(
             lambda _: None,
         ),
     ),
-    passthrough_columns=frozenset([*_OF_DOCUMENT, *_OF_TURN, *_OF_THREAD, "extensions"]),
+    passthrough_columns=(*_OF_DOCUMENT, *_OF_TURN, *_OF_THREAD, "extensions"),
     read_only_columns=TURN,
     read_rest=_TURNS.read_place,
     nested=(lists_in("items", unfold=_unfold, columns=("prompt", "schemaVersion"), detect=_has_items),),

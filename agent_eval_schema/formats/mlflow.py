@@ -213,7 +213,7 @@ def read_mlflow(batch: pa.RecordBatch) -> pa.RecordBatch:
         cells = read_cells(batch, name)
         if cells is not None:
             result[column] = [
-                None if t is None or (i, name) in unreadable else read(t, cells.json, i, notes)
+                None if t is None or (i, name) in unreadable else read(t, cells.json, partial(_note, notes, i, name))
                 for i, t in enumerate(cells.texts)
             ]
     expected = read_cells(batch, "expectations")
@@ -297,34 +297,32 @@ def _inspect_case(case: dict[str, Any], path: str) -> Iterator[Finding]:
             yield Finding(requests.TEST_CASE_VALUE, message, path=f"{path}.context.{key}")
 
 
-def _request(text: str, is_json: bool, row: int, notes: Notes, *, are_cases: bool) -> str | None:
+def _request(text: str, is_json: bool, note: Callable[..., None], *, are_cases: bool) -> str | None:
     """A request cell: an object with messages or query for its reader to judge; other shapes are translated."""
     value = _parsed(text, is_json)
     if are_cases or is_test_case(value):
         is_simulated = are_cases or not {"persona", "simulation_guidelines"}.isdisjoint(value)
         for issue in _inspect_case(value, "" if are_cases else "inputs") if is_simulated else ():
-            _note(notes, row, "inputs", issue.rule, issue.message, str(issue.path).removeprefix("."))
+            note(issue.rule, issue.message, str(issue.path).removeprefix("."))
         goal = value.get("goal")
         return encode_text({"messages": chat.user_message(goal if isinstance(goal, str) and goal else text)})
     if isinstance(value, jsontext.Malformed):
         return text if is_json else encode_text(text)
     if isinstance(value, dict) and "goal" in value:
-        message = f"expected a goal beside {listed(TEST_CASE[1:])} only, got {describe(value)}"
-        _note(notes, row, "inputs", requests.GOAL_BESIDE_INPUTS, message)
+        note(requests.GOAL_BESIDE_INPUTS, f"expected a goal beside {listed(TEST_CASE[1:])} only, got {describe(value)}")
     if not isinstance(value, dict):
-        _note(notes, row, "inputs", requests.INPUTS_NOT_OBJECT, f"expected an object, got {describe(value)}")
+        note(requests.INPUTS_NOT_OBJECT, f"expected an object, got {describe(value)}")
         found = chat.read_messages(value) if isinstance(value, list) else None
         return encode_text({"messages": found} if found else value)
     found = chat.read_inputs(value)
     if found is not None:
         return encode_text(found)
     meant = "".join(f"; did you mean `{right}`?" for right in match_request_keys(value, 0.85).values())
-    message = f"got {describe(value)}; its JSON text is taken{meant}"
-    _note(notes, row, "inputs", requests.INPUTS_AS_JSON, message)
+    note(requests.INPUTS_AS_JSON, f"got {describe(value)}; its JSON text is taken{meant}")
     return encode_text({"messages": chat.user_message(encode_text(value))})
 
 
-def _response(text: str, is_json: bool, row: int, notes: Notes) -> str | None:
+def _response(text: str, is_json: bool, note: Callable[..., None]) -> str | None:
     """A response cell: the text of the answer; of an object of no known API, its JSON text."""
     if not is_json:
         return encode_text(text)
@@ -333,7 +331,7 @@ def _response(text: str, is_json: bool, row: int, notes: Notes) -> str | None:
         return text
     answer, _ = chat.read_answer(value)
     if answer is None and value is not None:
-        _note(notes, row, "outputs", requests.OUTPUTS_AS_JSON, f"got {describe(value)}; its JSON text is taken")
+        note(requests.OUTPUTS_AS_JSON, f"got {describe(value)}; its JSON text is taken")
         return encode_text(encode_text(value))
     return None if answer is None else encode_text(answer)
 
@@ -344,28 +342,28 @@ def _expectations(cells: Cells, size: int, notes: Notes) -> dict[str, list[str |
     for row, text in enumerate(cells.texts):
         if text is None or (parts := value_of_cell(text, cells.json)) is None:
             continue
+        note = partial(_note, notes, row, "expectations")
         if not isinstance(parts, dict):
             if isinstance(parts, jsontext.Malformed):
                 parts = jsontext.parse_leniently(text) if cells.json else text
-            got = describe(parts)
-            message = f"expected an object with a key for each expectation, got {got}"
-            _note(notes, row, "expectations", columns.EXPECTATIONS_SHAPE, message)
+            note(
+                columns.EXPECTATIONS_SHAPE, f"expected an object with a key for each expectation, got {describe(parts)}"
+            )
             continue
         custom = {k: v for k, v in parts.items() if k not in EXPECTATIONS and v is not None}
         for wrong, right in match_names(custom, EXPECTATIONS, cutoff=0.85).items():
-            message = f"`{wrong}` is read by no metric: did you mean `{right}`?"
-            _note(notes, row, "expectations", expectations.MISSPELLED_EXPECTATION, message)
+            note(expectations.MISSPELLED_EXPECTATION, f"`{wrong}` is read by no metric: did you mean `{right}`?")
         if custom:
             result.setdefault("custom_expected", [None] * size)[row] = encode_text(custom)
         for name in [n for n in EXPECTATIONS if n in parts and parts[n] is not None]:
             value = parts[name]
             if name == "expected_response" and not isinstance(value, str):
                 message, path = f"got {describe(value)}; its JSON text is taken", f"expectations.{name}"
-                _note(notes, row, "expectations", expectations.EXPECTED_AS_JSON, message, path)
+                note(expectations.EXPECTED_AS_JSON, message, path)
                 value = encode_text(value)
             elif name == "guidelines" and isinstance(value, dict):
-                message, path = f"expected a list, got {describe(value)}", "expectations.guidelines"
-                _note(notes, row, "expectations", expectations.NAMED_GUIDELINES, message, path)
+                message = f"expected a list, got {describe(value)}"
+                note(expectations.NAMED_GUIDELINES, message, "expectations.guidelines")
             elif name == "guidelines" and isinstance(value, str):
                 value = [value]  # mlflow takes a single one as text
             elif name == TOOL_CALLS:
@@ -555,13 +553,11 @@ MLFLOW = Format(
         ),
     ),
     # the columns of the DataFrame of an EvaluationDataset in addition to its records (`to_df`)
-    passthrough_columns=frozenset(
-        [
-            *(f"dataset_{name}" for name in ("name", "digest", "tags", "schema", "profile", "experiment_ids")),
-            *(f"dataset_{name}" for name in ("created_time", "last_update_time", "created_by", "last_updated_by")),
-            *("dataset_record_id", "dataset_id", "source_type", "source_id", "source", "created_time", "create_time"),
-            *("created_by", "last_update_time", "last_updated_by"),
-        ]
+    passthrough_columns=(
+        *(f"dataset_{name}" for name in ("name", "digest", "tags", "schema", "profile", "experiment_ids")),
+        *(f"dataset_{name}" for name in ("created_time", "last_update_time", "created_by", "last_updated_by")),
+        *("dataset_record_id", "dataset_id", "source_type", "source_id", "source", "created_time", "create_time"),
+        *("created_by", "last_update_time", "last_updated_by"),
     ),
     also_read="`EvaluationDataset.to_dict()`, `evaluation_dataset.json` of mlflow-export-import",
     read=read_mlflow,

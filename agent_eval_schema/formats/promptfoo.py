@@ -321,11 +321,9 @@ PROMPTFOO = Format(
         Field("metadata", "tags", as_tags),
         Field("metadata.request_id", "request_id", as_text, lambda _: None),
     ),
-    passthrough_columns=frozenset(
-        [
-            *("description", "options", "threshold", "provider", "providers", "prompts", "assertScoringFunction"),
-            "assertionTemplates",
-        ]
+    passthrough_columns=(
+        *("description", "options", "threshold", "provider", "providers", "prompts", "assertScoringFunction"),
+        "assertionTemplates",
     ),
     read_rest=_read_rest,
     write_rest=_write_rest,

@@ -193,11 +193,9 @@ def _kind_of(source: Row) -> str:
     return _SINGLE if value is None or is_text else _SPOKEN
 
 
-_OWN = frozenset(
-    [
-        *("multi_responses", "rubrics", "reference_topics", "persona_name", "query_style", "query_length"),
-        *("synthesizer_name", "evolution_type", "episode_done"),
-    ]
+_OWN = (
+    *("multi_responses", "rubrics", "reference_topics", "persona_name", "query_style", "query_length"),
+    *("synthesizer_name", "evolution_type", "episode_done"),
 )
 """Columns of a sample or of a generated test set that are not reported."""
 
