@@ -127,14 +127,14 @@ def _databricks() -> dict[str, Any]:
         "expected_response": {**_TEXT, "description": "the facts that a correct answer must hold"},
         "trace": _TRACE,
     }
-    return {
-        "title": "A row of a Databricks Agent Evaluation dataset",
-        "type": "object",
-        "properties": _optional({name: columns[name] for name in COLUMNS}),
-        "anyOf": [_filled("request"), _filled("trace")],
-        "not": _both("expected_response", "expected_facts"),
-        "$defs": definitions,
-    }
+    found = _row("A row of a Databricks Agent Evaluation dataset", {name: columns[name] for name in COLUMNS}, "request")
+    return {**found, "not": _both("expected_response", "expected_facts"), "$defs": definitions}
+
+
+def _row(title: str, columns: dict[str, dict[str, Any]], asks: str) -> dict[str, Any]:
+    """A row with these columns, which has a request or a trace."""
+    needs = [_filled(asks), _filled("trace")]
+    return {"title": title, "type": "object", "properties": _optional(columns), "anyOf": needs}
 
 
 def _object(properties: dict[str, dict[str, Any]], excluded: dict[str, Any]) -> dict[str, Any]:
@@ -184,13 +184,7 @@ def _mlflow() -> dict[str, Any]:
         "session": {**_TEXT, "description": "the id of the conversation that the row is part of"},
         "request_id": _REQUEST_ID,
     }
-    return {
-        "title": "A row of an evaluation dataset for mlflow.genai.evaluate",
-        "type": "object",
-        "properties": _optional(columns),
-        "anyOf": [_filled("inputs"), _filled("trace")],
-        "$defs": definitions,
-    }
+    return {**_row("A row of an evaluation dataset for mlflow.genai.evaluate", columns, "inputs"), "$defs": definitions}
 
 
 def _inputs(messages: dict[str, Any]) -> dict[str, Any]:

@@ -139,7 +139,7 @@ def _sizes(table: pq.ParquetFile) -> list[int]:
 
 def parquet_batches(path: str, position: Position | None = None) -> Iterator[pa.RecordBatch]:
     if position is not None:
-        position.rows = sum(file.table.metadata.num_rows for file in _files(path))
+        position.rows = parquet_rows(path)
     any_rows = False
     for file in _files(path):
         any_rows |= file.table.metadata.num_rows > 0

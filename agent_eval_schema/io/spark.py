@@ -17,6 +17,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property, partial
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -88,9 +89,8 @@ class OnSpark:
 
     def first(self, most: int) -> list[pa.RecordBatch]:
         """The first rows, at most HEAD_ROWS, in batches."""
-        rows = [batch.num_rows for batch in self._head]
-        starts = [sum(rows[:i]) for i in range(len(rows))]
-        return [b.slice(0, most - start) for b, start in zip(self._head, starts, strict=True) if start < most]
+        starts = accumulate((batch.num_rows for batch in self._head), initial=0)  # and the end of the last one
+        return [b.slice(0, most - start) for b, start in zip(self._head, starts, strict=False) if start < most]
 
     @cached_property
     def _head(self) -> list[pa.RecordBatch]:

@@ -69,7 +69,8 @@ class GoldenReader:
         self._names: dict[str, int] = {}
         self._ids: dict[str, int] = {}
         self._current: _Conversation | None = None
-        self._row = -1
+        self._row = self._last = -1
+        """The row that is being read, and the one before it that is not blank."""
         unknown = [n for n in self.header if n not in GOLDEN_COLUMNS]
         absent = [n for n in GOLDEN_COLUMNS if n not in self.header]
         meant = match_names(unknown, absent)
@@ -89,78 +90,78 @@ class GoldenReader:
 
     def take(self, row: int, fields: Sequence[str] | None) -> None:
         """Read the next row: its fields, as many as the header has; None of a row that could not be read at all."""
+        self._row = row
         if fields is None:
-            self._skip(row)
+            self._skip()
         if fields is None or not self.is_readable:
             return
         cells = {n: c for n, c in zip(self.header, fields, strict=True) if c and not c.isspace()}
         name = cells.get("display_name")
         if not cells:
-            self._report(row, None, golden.BLANK_ROW, "the row is blank, it is skipped")
+            self._report(None, golden.BLANK_ROW, "the row is blank, it is skipped")
             return
         if not _formula_signs.isdisjoint(map(_first_letter, cells.values())) or "\0" in "".join(fields):
             for column, text in cells.items():
                 if text[0] in _formula_signs and column not in ("turn_index", *JSON_COLUMNS) and len(text) > 1:
-                    self._report(row, column, golden.FORMULA, f"a spreadsheet takes {describe(text)} for a formula")
+                    self._report(column, golden.FORMULA, f"a spreadsheet takes {describe(text)} for a formula")
                 if "\0" in text:
-                    self._report(row, column, reading.CONTROL_CHARACTER, "the text holds a NUL character")
+                    self._report(column, reading.CONTROL_CHARACTER, "the text holds a NUL character")
         for column in _NAMES:
             if column in cells and any(map(odd_blanks, _names_in(column, cells[column]))):
                 message = f"expected single blanks inside only, got {quoted(truncate(cells[column], 120))}"
-                self._report(row, column, ces.BLANKS_IN_NAME, message)
+                self._report(column, ces.BLANKS_IN_NAME, message)
         acts = "turn_index" in cells or "action_type" in cells
         if name is None:
-            self._conversation(row, cells)
+            self._conversation(cells)
         elif acts and self._current is not None and name == self._current.name:
             message = f"{quoted(name)} is the evaluation of the rows above: the cell is read as blank"
-            self._report(row, "display_name", golden.NAME_ON_CONVERSATION, message)
-            self._conversation(row, cells)
+            self._report("display_name", golden.NAME_ON_CONVERSATION, message)
+            self._conversation(cells)
         else:
-            self._start(row, name, cells)
+            self._start(name, cells)
             if acts:
-                message = "expected an evaluation row, got an action as well"
-                self._report(row, "display_name", golden.EVALUATION_ROW, message)
-                self._conversation(row, {n: c for n, c in cells.items() if n not in METADATA})
+                self._report("display_name", golden.EVALUATION_ROW, "expected an evaluation row, got an action as well")
+                self._conversation({n: c for n, c in cells.items() if n not in METADATA})
             for column in () if acts else cells:
                 if column in CONVERSATION:
                     message = f"`{column}` is not used on an evaluation row, it is ignored"
-                    self._report(row, column, golden.UNUSED_CELL, message)
-        self._row = row
+                    self._report(column, golden.UNUSED_CELL, message)
+        self._last = row
 
-    def _skip(self, row: int) -> None:
+    def _skip(self) -> None:
         """Missing cells of the row are not reported."""
         if self._current is None:
-            self._current = _Conversation(row, None)
+            self._current = _Conversation(self._row, None)
         self._current.rows += 1
         self._current.turn_has_input = self._current.astray = True
-        self._row = row
+        self._last = self._row
 
-    def _report(self, row: int, column: str | None, rule: Rule, message: str, hint: str = "") -> None:
-        self.note(row, Finding(rule, message, column, hint=hint))
+    def _report(self, column: str | None, rule: Rule, message: str, hint: str = "") -> None:
+        self.note(self._row, Finding(rule, message, column, hint=hint))
 
     def note(self, row: int, finding: Finding) -> None:
         self.findings.setdefault(row, []).append(finding)
 
     # evaluation rows
 
-    def _start(self, row: int, name: str, cells: GoldenCells) -> None:
+    def _start(self, name: str, cells: GoldenCells) -> None:
         self.finish()
-        self._current = conversation = _Conversation(row, name)
+        self._current = conversation = _Conversation(self._row, name)
         evaluation = conversation.evaluation
         evaluation["displayName"] = name
         evaluation["golden"] = {"turns": conversation.turns}
         if name in self._names:
             message = f"{quoted(name)} is the name of row {self._names[name]} already"
-            self._report(row, "display_name", golden.REPEATED_NAME, message)
+            self._report("display_name", golden.REPEATED_NAME, message)
         elif groups := _split(cells.get("evaluation_groups", "")):  # a name refers to its first evaluation
             self.groups[name] = groups
-        self._names.setdefault(name, row)
+        self._names.setdefault(name, self._row)
         if "evaluation_id" in cells:
             own = cells["evaluation_id"].strip()
             if own in self._ids:
                 message = f"{quoted(own)} is the id of row {self._ids[own]} already"
-                self._report(row, "evaluation_id", golden.EVALUATION_ID, message)
-            self._ids.setdefault(own, row)
+                self._report("evaluation_id", golden.EVALUATION_ID, message)
+            self._ids.setdefault(own, self._row)
             evaluation["name"] = f"{self._parent}/evaluations/{own}" if self._parent else own
         if "description" in cells:
             evaluation["description"] = cells["description"]
@@ -174,20 +175,20 @@ class GoldenReader:
             return
         self._end_turn(conversation)
         if not conversation.rows:
-            message = "the evaluation has no conversation"
-            self._report(conversation.row, "display_name", golden.NO_CONVERSATION, message)
+            finding = Finding(golden.NO_CONVERSATION, "the evaluation has no conversation", "display_name")
+            self.note(conversation.row, finding)
         if conversation.name is not None:
             self.evaluations.append(conversation.evaluation)
             self.starts.append(conversation.row)
 
     # conversation rows
 
-    def _conversation(self, row: int, cells: GoldenCells) -> None:
+    def _conversation(self, cells: GoldenCells) -> None:
         conversation = self._current
         if conversation is None:
             message = "expected an evaluation row first, got a row of a conversation"
-            self._report(row, "display_name", golden.EVALUATION_ROW, message)
-            conversation = self._current = _Conversation(row, None)
+            self._report("display_name", golden.EVALUATION_ROW, message)
+            conversation = self._current = _Conversation(self._row, None)
         conversation.rows += 1
         text = cells.get("turn_index", "")
         if text != conversation.turn_text or not text:
@@ -196,37 +197,36 @@ class GoldenReader:
             is_astray, got = number is None, _describe_cell(text)
             if number is None or number < max(now, 1) or (not now and number != 1):
                 expected = f"a whole number from {_turn_words(now)} on" if now else "1 for the first turn"
-                self._report(row, "turn_index", golden.TURN_INDEX, f"expected {expected}, got {got}")
+                self._report("turn_index", golden.TURN_INDEX, f"expected {expected}, got {got}")
                 number = max(now, number or 1)
             elif number > now + 1 or not text.strip().isdecimal():
                 expected = _turn_words(min(number, now + 1))
-                self._report(row, "turn_index", golden.TURN_GAP, f"expected {expected}, got {got}")
+                self._report("turn_index", golden.TURN_GAP, f"expected {expected}, got {got}")
             if number != now or not conversation.turns:
                 self._end_turn(conversation)
                 conversation.steps = []
                 conversation.turns.append({"steps": conversation.steps})
                 conversation.turn, conversation.turn_has_input = number, conversation.astray
                 if len(conversation.turns) == schema.MAX_TURNS + 1:
-                    message = f"expected at most {schema.MAX_TURNS} turns, got more"
-                    self._report(row, "turn_index", ces.LIMIT, message)
+                    self._report("turn_index", ces.LIMIT, f"expected at most {schema.MAX_TURNS} turns, got more")
             conversation.turn_text, conversation.astray = text, is_astray
         else:
             conversation.astray = False
-        if (step := self._step(row, cells, conversation)) is not None:
+        if (step := self._step(cells, conversation)) is not None:
             conversation.steps.append(step)
 
     def _end_turn(self, conversation: _Conversation) -> None:
         if conversation.turns and not conversation.turn_has_input:
             message = f"turn {conversation.turn} has no input" if may_quote() else "a turn that ends here has no input"
-            self._report(self._row, "action_type", golden.TURN_WITHOUT_INPUT, message)
+            self.note(self._last, Finding(golden.TURN_WITHOUT_INPUT, message, "action_type"))
 
-    def _step(self, row: int, cells: GoldenCells, conversation: _Conversation) -> GoldenStep | None:
+    def _step(self, cells: GoldenCells, conversation: _Conversation) -> GoldenStep | None:
         name = cells.get("action_type", "").strip()
         action = ACTIONS.get(name)
         if action is None:
             conversation.turn_has_input = True  # it may well have been one
             hint = inspection.hint_for_name(name, ACTIONS)
-            self._report(row, "action_type", golden.ACTION, f"expected an action, got {_describe_cell(name)}", hint)
+            self._report("action_type", golden.ACTION, f"expected an action, got {_describe_cell(name)}", hint)
             return None
         if name.startswith("INPUT"):
             conversation.turn_has_input = True
@@ -234,47 +234,47 @@ class GoldenReader:
         for column in () if cells.keys() <= _ALLOWED[name] else cells:
             if column in METADATA:
                 message = f"`{column}` belongs on the evaluation row, it is ignored here"
-                self._report(row, column, golden.METADATA_ON_CONVERSATION, message)
+                self._report(column, golden.METADATA_ON_CONVERSATION, message)
             elif column in CONVERSATION and column not in action.columns:
-                self._report(row, column, golden.UNUSED_CELL, f"{shown} does not use `{column}`, it is ignored")
+                self._report(column, golden.UNUSED_CELL, f"{shown} does not use `{column}`, it is ignored")
         values: dict[str, Any] = cells
         for column in action.required:
             if column not in cells:
-                self._report(row, column, golden.REQUIRED_CELL, f"{shown} needs `{column}`, it is blank")
+                self._report(column, golden.REQUIRED_CELL, f"{shown} needs `{column}`, it is blank")
                 values = {}
         for column in _READ_BY[name]:
             if column in cells:
-                values = values and {**values, column: self._read_cell(row, column, cells)}
+                values = values and {**values, column: self._read_cell(column, cells)}
         return action.step(values) if values and None not in values.values() else None
 
     # cells that are more than text; None for one that could not be read (and was reported)
 
-    def _read_cell(self, row: int, column: str, cells: GoldenCells) -> Any:
+    def _read_cell(self, column: str, cells: GoldenCells) -> Any:
         if column == "image_content":
-            return self._image(row, cells)
+            return self._image(cells)
         if column != "image_mime_type":
-            return self._object(row, column, cells[column])
+            return self._object(column, cells[column])
         kind = cells[column].strip().lower()
         if kind in IMAGE_TYPES:
             return kind
-        self._report(row, column, golden.IMAGE, *(image_problem(kind, b"") or ("",)))
+        self._report(column, golden.IMAGE, *(image_problem(kind, b"") or ("",)))
         return None
 
-    def _object(self, row: int, column: str, text: str) -> dict[str, Any] | None:
+    def _object(self, column: str, text: str) -> dict[str, Any] | None:
         value = parse_keeping_repeats(text)
         if isinstance(value, jsontext.Malformed):
-            self._report(row, column, value.rule, value.message)
+            self._report(column, value.rule, value.message)
             return None
         if not isinstance(value, dict):
-            self._report(row, column, golden.JSON_CELL, f"expected a JSON object, got {describe(value)}")
+            self._report(column, golden.JSON_CELL, f"expected a JSON object, got {describe(value)}")
             return None
         findings = inspection.inspect_object(value, column)
         for finding in findings:
             rule = golden.JSON_CELL if finding.rule in (ces.REPEATED_KEY, ces.FIELD_TYPE) else finding.rule
-            self.note(row, replace(finding, rule=rule))
+            self.note(self._row, replace(finding, rule=rule))
         return None if any(f.rule.severity == "error" for f in findings) else value
 
-    def _image(self, row: int, cells: GoldenCells) -> str | None:
+    def _image(self, cells: GoldenCells) -> str | None:
         text = cells["image_content"].strip()
         try:
             data = base64.b64decode(text, validate=True)
@@ -285,15 +285,15 @@ class GoldenReader:
                 is_printed = text.startswith(("b'", 'b"'))
                 got = "bytes as Python prints them" if is_printed else describe(text)
                 hint = "Write `base64.b64encode(data).decode()`." if is_printed else ""
-                self._report(row, "image_content", golden.IMAGE, f"expected base64, got {got}", hint)
+                self._report("image_content", golden.IMAGE, f"expected base64, got {got}", hint)
                 return None
             got = "the URL-safe alphabet, line breaks or no padding" if plain == text else "a data: URI"
             data, text = found, base64.b64encode(found).decode()
             message = f"expected plain base64, got {got}: it is accepted"
-            self._report(row, "image_content", golden.IMAGE_SPELLING, message)
+            self._report("image_content", golden.IMAGE_SPELLING, message)
         kind = cells.get("image_mime_type", "").strip().lower()
         if kind in IMAGE_TYPES and (problem := image_problem(kind, data)):
-            self._report(row, "image_content", golden.IMAGE, *problem)
+            self._report("image_content", golden.IMAGE, *problem)
             return None
         return text
 
