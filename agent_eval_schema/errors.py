@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
@@ -46,10 +48,14 @@ class EvalSetNotFoundError(EvalSetError, FileNotFoundError):
     """
 
 
-def cannot_read(path: object, error: OSError) -> EvalSetError:
-    """What to raise for a file that cannot be read."""
-    kind = EvalSetNotFoundError if isinstance(error, FileNotFoundError) else EvalSetError
-    return kind(f"{path}: cannot be read: {error.strerror}")
+@contextmanager
+def reading_file(path: object) -> Iterator[None]:
+    """A block that reads a file. Raises EvalSetError if it cannot be read."""
+    try:
+        yield
+    except OSError as error:
+        kind = EvalSetNotFoundError if isinstance(error, FileNotFoundError) else EvalSetError
+        raise kind(f"{path}: cannot be read: {error.strerror}") from error
 
 
 class MissingExtraError(EvalSetError, ImportError):

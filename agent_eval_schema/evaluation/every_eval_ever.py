@@ -22,7 +22,7 @@ import pandas as pd
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agent_eval_schema.errors import EvalSetError, UnwrittenScoreWarning, cannot_read, warn_caller
+from agent_eval_schema.errors import EvalSetError, UnwrittenScoreWarning, reading_file, warn_caller
 from agent_eval_schema.evaluation.saved_result import RECORD, ResultRecord
 from agent_eval_schema.evaluation.table import REQUEST_ID, ScoreStats, cell_text, score_column
 from agent_eval_schema.formats.opening import open_source
@@ -365,11 +365,8 @@ def _opened(path: str) -> Source:
 
 def _samples_in(path: str) -> Iterator[tuple[str, _Sample]]:
     """Each line of a file, and the name of its place."""
-    try:
-        with open(path, "rb") as file:
-            for number, text in enumerate(file, 1):
-                if text.strip():
-                    place = f"{path}: line {number}"
-                    yield place, decoded(text, _Sample, place, _ADVICE)
-    except OSError as error:
-        raise cannot_read(path, error) from error
+    with reading_file(path), open(path, "rb") as file:
+        for number, text in enumerate(file, 1):
+            if text.strip():
+                place = f"{path}: line {number}"
+                yield place, decoded(text, _Sample, place, _ADVICE)

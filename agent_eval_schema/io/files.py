@@ -21,7 +21,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from agent_eval_schema.cells.batch import repeated
-from agent_eval_schema.errors import EvalSetError, EvalSetNotFoundError, cannot_read
+from agent_eval_schema.errors import EvalSetError, EvalSetNotFoundError, reading_file
 from agent_eval_schema.io.atomic import FileState, OpenedFiles
 from agent_eval_schema.io.csv import above_header, csv_above, csv_batches, csv_columns, csv_lines
 from agent_eval_schema.io.delta import is_delta, open_delta
@@ -96,11 +96,8 @@ def open_file(path: str) -> Source:
 def _require_file(path: str) -> None:
     if not os.path.exists(path):
         raise EvalSetNotFoundError(f"{path}: no such file")
-    try:
-        with open(path, "rb") as file:
-            head = file.read(64)
-    except OSError as error:
-        raise cannot_read(path, error) from error
+    with reading_file(path), open(path, "rb") as file:
+        head = file.read(64)
     if head.startswith(b"version https://git-lfs.github.com/spec/"):
         folder = os.path.dirname(path)
         command = shlex.join(["git", *(["-C", folder] if folder else []), "lfs", "pull"])

@@ -286,26 +286,33 @@ def backticked(name: str) -> str:
 
 
 # --- tables that Spark reads and writes itself, for the command line: folders of Parquet, Delta folders, its catalog
+@contextmanager
+def spark_errors(what: str) -> Iterator[None]:
+    """A block that calls Spark: its exceptions, of Java, a cluster or a disk, become one line after `what` failed."""
+    try:
+        yield
+    except EvalSetError:
+        raise
+    except Exception as error:  # Spark has no type for all of them
+        raise EvalSetError(f"{what}: {first_line(error)}") from error
+
+
 def spark_session() -> SparkSession:
     """The running session, or a new one with the settings of the machine. Raises EvalSetError if there is none."""
     sql = import_extra("pyspark.sql", "spark", "pyspark 3.5")
-    try:
+    with spark_errors("Spark cannot be started"):
         session: SparkSession = sql.SparkSession.builder.appName("agent-eval-schema").getOrCreate()
         return session
-    except Exception as error:  # no Java, no cluster: pyspark has no type for it
-        raise EvalSetError(f"Spark cannot be started: {first_line(error)}") from error
 
 
 def read_table(spark: SparkSession, name: str) -> DataFrame:
     """A Parquet file or folder, a Delta folder, or a table of the catalog. Raises EvalSetError."""
-    try:
+    with spark_errors(f"{name}: Spark cannot read it"):
         if not os.path.exists(name) and "://" not in name:
             return spark.table(name)
         if os.path.isdir(os.path.join(name, "_delta_log")):
             return spark.read.format("delta").load(name)
         return spark.read.parquet(name)
-    except Exception as error:  # of Spark or of Java
-        raise EvalSetError(f"{name}: Spark cannot read it: {first_line(error)}") from error
 
 
 def require_new(path: str) -> None:
@@ -321,12 +328,7 @@ def write_table(df: Any, path: str) -> int:
     """Write a new folder; it appears under its name when all of it is there. Returns the number of rows, which are
     counted in the files: the DataFrame is computed once."""
     form = "parquet" if path.endswith(".parquet") else "delta"
-    try:
-        with as_new_folder(path) as new:
-            df.write.format(form).save(new)
-            rows: int = df.sparkSession.read.format(form).load(new).count()
-        return rows
-    except EvalSetError:
-        raise
-    except Exception as error:  # of Spark, of Java or of the disk
-        raise EvalSetError(f"{path}: cannot be written: {first_line(error)}") from error
+    with spark_errors(f"{path}: cannot be written"), as_new_folder(path) as new:
+        df.write.format(form).save(new)
+        rows: int = df.sparkSession.read.format(form).load(new).count()
+    return rows

@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from agent_eval_schema.errors import EvalSetError, import_extra
 from agent_eval_schema.io.parquet import write_tables
-from agent_eval_schema.text.privacy import first_line
+from agent_eval_schema.io.spark import spark_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -37,10 +37,8 @@ def active_table(name: str) -> DataFrame | None:
     session: Any = sql.SparkSession.getActiveSession()
     if session is None:
         return None
-    try:
+    with spark_errors(f"{name}: Spark cannot read it"):
         return session.table(name)  # type: ignore[no-any-return]
-    except Exception as error:  # of Spark or of Java
-        raise EvalSetError(f"{name}: Spark cannot read it: {first_line(error)}") from error
 
 
 def fetch_catalog(name: str, path: str) -> None:

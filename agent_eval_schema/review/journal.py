@@ -21,7 +21,7 @@ from urllib.parse import quote, unquote
 import msgspec
 from msgspec import Meta, Struct, field
 
-from agent_eval_schema.errors import EvalSetError
+from agent_eval_schema.errors import EvalSetError, reading_file
 from agent_eval_schema.io.atomic import append_synced
 from agent_eval_schema.io.locks import locked
 from agent_eval_schema.io.places import JOURNALS
@@ -142,14 +142,11 @@ class Journal(Struct, dict=True):
         """Read what another process of the same reviewer has appended: whole lines; another one may just be written."""
         if self.path is None or not os.path.exists(self.path):
             return
-        try:
-            with open(self.path, "rb") as file:
-                if os.fstat(file.fileno()).st_size < self._size:
-                    raise EvalSetError(f"{self.path}: was cut or replaced: open the review again")
-                file.seek(self._size)
-                text = file.read()
-        except OSError as error:
-            raise EvalSetError(f"{self.path}: cannot be read: {error.strerror}") from error
+        with reading_file(self.path), open(self.path, "rb") as file:
+            if os.fstat(file.fileno()).st_size < self._size:
+                raise EvalSetError(f"{self.path}: was cut or replaced: open the review again")
+            file.seek(self._size)
+            text = file.read()
         if not text:
             return
         *lines, cut = text.split(b"\n")

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from agent_eval_schema.errors import EvalSetError, cannot_read
+from agent_eval_schema.errors import EvalSetError, reading_file
 from agent_eval_schema.rules.reading import MAX_DEPTH
 from agent_eval_schema.text.depth import is_too_deep
 from agent_eval_schema.text.visible import visible
@@ -44,11 +44,8 @@ def decoded_or_none(text: str | bytes, kind: type[T]) -> T | None:
 
 def read_json(path: str, kind: type[T], advice: str) -> T:
     """The value in a file. Raises EvalSetError if it cannot be read, or is none."""
-    try:
-        with open(path, "rb") as file:
-            text = file.read(MOST_BYTES + 1)
-    except OSError as error:
-        raise cannot_read(path, error) from error
+    with reading_file(path), open(path, "rb") as file:
+        text = file.read(MOST_BYTES + 1)
     return decoded(text, kind, path, advice)
 
 

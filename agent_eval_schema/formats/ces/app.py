@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from agent_eval_schema.errors import EvalSetError, cannot_read
+from agent_eval_schema.errors import EvalSetError, reading_file
 from agent_eval_schema.io.jsonl import cell_batches
 from agent_eval_schema.io.pandas import frame_of
 from agent_eval_schema.io.records import batch_of_rows
@@ -77,11 +77,9 @@ def open_app(path: str) -> Source | None:
 
 def _of_file(folder: Path, file: Path) -> Iterator[EvaluationText]:
     name = file.relative_to(folder).as_posix()
-    try:
+    with reading_file(file):
         if not file.is_dir():
             yield from _texts(name, file.read_bytes() if file.stat().st_size <= _LARGEST else None)
-    except OSError as error:
-        raise cannot_read(file, error) from error
 
 
 def _in_zip(path: str) -> Iterator[EvaluationText]:

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from agent_eval_schema.errors import EvalSetError, cannot_read
+from agent_eval_schema.errors import EvalSetError, reading_file
 from agent_eval_schema.formats.ces import inspection, schema
 from agent_eval_schema.formats.ces.app import EvaluationText, evaluation_texts, split_text
 from agent_eval_schema.io.atomic import write_text
@@ -413,9 +413,8 @@ def _listed(source: Any) -> Iterator[EvaluationText]:
 
 def _read(path: Path) -> str:
     try:
-        return path.read_bytes().decode("utf-8-sig")
-    except OSError as error:
-        raise cannot_read(path, error) from error
+        with reading_file(path):
+            return path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise EvalSetError(f"{path}: expected UTF-8: save the file as UTF-8") from error
 

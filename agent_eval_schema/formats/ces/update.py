@@ -18,7 +18,7 @@ from urllib.parse import urlencode
 
 from msgspec import Struct
 
-from agent_eval_schema.errors import EvalSetError, cannot_read
+from agent_eval_schema.errors import EvalSetError, reading_file
 from agent_eval_schema.formats.ces import schema
 from agent_eval_schema.formats.ces.evaluation import Evaluation, is_result, read_evaluations, validate_evaluation
 from agent_eval_schema.formats.ces.golden import REQUIRED
@@ -488,10 +488,8 @@ def import_request(csv: str | os.PathLike[str] | bytes, *, conflict: Conflict | 
     else:
         expected = "a path (str or os.PathLike), or the text of a file (str or bytes)"
         require_kind("csv", csv, (str, os.PathLike), expected)
-        try:
+        with reading_file(csv):
             content = Path(csv).read_bytes()
-        except OSError as error:
-            raise cannot_read(csv, error) from None
     try:
         lines = content.decode("utf-8-sig").splitlines(keepends=True)
     except UnicodeDecodeError as error:
