@@ -28,16 +28,12 @@ from agent_eval_schema.io.arrow import fitted
 from agent_eval_schema.io.atomic import OpenedFiles, as_new_folder, require_local_place
 from agent_eval_schema.io.pandas import frame_of
 from agent_eval_schema.io.places import is_url
-from agent_eval_schema.io.source import BATCH_BYTES, CUT_BYTES, Source, rows_per_batch, rows_where
+from agent_eval_schema.io.source import BATCH_BYTES, CUT_BYTES, SAMPLED_ROWS, Source, rows_per_batch, rows_where
 from agent_eval_schema.io.streams import Position
 from agent_eval_schema.text.privacy import first_line
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
-
-
-HEAD_ROWS = 64
-"""The number of rows that determine how large a row is, and with it how many make a batch."""
 
 
 def open_delta(name: str) -> Source:
@@ -112,7 +108,7 @@ def delta_batches(table: DeltaTable) -> Iterator[pa.RecordBatch]:
 
     query, place = "SELECT * FROM t", url2pathname(urlsplit(table.table_uri).path).rstrip("/")
     with _reporting_errors(f"{place}@v{table.version()}"):
-        head = list(_query(table, f"{query} LIMIT {HEAD_ROWS}", HEAD_ROWS))
+        head = list(_query(table, f"{query} LIMIT {SAMPLED_ROWS}", SAMPLED_ROWS))
         size = sum(b.nbytes for b in head) / max(sum(b.num_rows for b in head), 1)
         yield from _query(table, query, rows_per_batch(size))
 

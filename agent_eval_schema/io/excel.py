@@ -50,7 +50,7 @@ def _source_of(sheet: Sheet, name: str, texts: frozenset[str]) -> Source:
         name=name,
         remarks=above_header(sheet.above),
         can_hold_objects=False,
-        lines=lambda rows: {row: sheet.lines[row] for row in rows},
+        lines=lambda rows: {row: sheet.place.lines[row] for row in rows},
         as_text=lambda names: _source_of(sheet, name, texts.union(names)),
         sheet=sheet.place,
     )
@@ -60,12 +60,10 @@ _TEXTS = columns_of(str, ChatRequest, Facts, NamedGuidelines)
 
 
 class Sheet(NamedTuple):
-    """The rows of a sheet, the line of each, how many lines with text are above the header, the column of the sheet of
-    each of the frame, by column and line how numbers are shown that have a format, and where all that is in the
-    file."""
+    """The rows of a sheet, how many lines with text are above the header, the column of the sheet of each of the frame,
+    by column and line how numbers are shown that have a format, and where all that is in the file."""
 
     frame: pd.DataFrame
-    lines: list[int]
     above: int
     columns: list[int]
     formats: dict[int, dict[int, str]]
@@ -78,7 +76,7 @@ def _with_texts(sheet: Sheet, names: Collection[str]) -> pd.DataFrame:
     for at, title in enumerate(frame.columns):
         if title in names or title in _TEXTS:
             formats = sheet.formats.get(sheet.columns[at], {})
-            cells = zip(sheet.lines, frame.iloc[:, at].tolist(), strict=True)
+            cells = zip(sheet.place.lines, frame.iloc[:, at].tolist(), strict=True)
             frame.isetitem(at, [_shown(value, formats.get(line, GENERAL)) for line, value in cells])
     return frame
 
@@ -95,7 +93,7 @@ def read_excel(name: str) -> Sheet:
     filled = _filled(path)
     if title not in filled and (title or len(filled) > 1):
         got = f"no sheet with rows named {title!r}" if title else f"{len(filled)} sheets with rows"
-        names = ", ".join(f"{path}#{title} ({len(sheet.lines):,})" for title, sheet in filled.items())
+        names = ", ".join(f"{path}#{title} ({len(sheet.place.lines):,})" for title, sheet in filled.items())
         raise EvalSetError(f"{path}: expected the name of a sheet, got {got}: use one of {names}")
     return filled[title] if title else next(iter(filled.values()))
 
@@ -127,7 +125,7 @@ def _filled(path: str) -> dict[str, Sheet]:
         raise EvalSetError(f"{path}: cannot be read as Excel: {why}: {_SAVE_AGAIN}") from error
     if not sheets:
         raise EvalSetError(f"{path}: expected a sheet with rows, got charts at most: add a sheet, or {_SAVE_AGAIN}")
-    return {title: sheet for title, sheet in sheets.items() if sheet.lines} or sheets
+    return {title: sheet for title, sheet in sheets.items() if sheet.place.lines} or sheets
 
 
 _SAVE_AGAIN = "open it in a spreadsheet, and save it as .xlsx without a password"
@@ -202,7 +200,7 @@ def _sheet_of(lines: dict[int, _Cells], merged: Merged, formats: dict[int, dict[
     frame = pd.concat(found, axis=1, keys=places).set_axis(titles, axis=1) if found else pd.DataFrame()
     header, columns_at = numbers[at] if numbers else 0, dict(reversed([*zip(titles, places, strict=True)]))
     found_at = replace(where, header=header, lines=rows, columns=columns_at)
-    return Sheet(frame, rows, at, places, formats, found_at)
+    return Sheet(frame, at, places, formats, found_at)
 
 
 def _fill_down(lines: dict[int, _Cells], merged: Merged, path: str) -> None:

@@ -357,6 +357,7 @@ def rows_per_batch(bytes_per_row: float) -> int:
 
 
 SAMPLED_ROWS = 64
+"""The number of rows that determine how large a row is, and with it how many make a batch."""
 
 
 def ranges(rows: int, sample_bytes: Callable[[range], float]) -> Iterator[tuple[int, int]]:
