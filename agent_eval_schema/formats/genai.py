@@ -289,7 +289,7 @@ def rows_of_agent_data(row: Row) -> Iterator[Unfolded]:
         yield {"intermediate_events": None, **case}, ()
         return
     original = {k: v for k, v in case.items() if k not in _OF_DATASET}
-    truth = {name: case.pop(name) for name in _OF_LAST & case.keys()}
+    truth = {name: case.pop(name) for name in [*case] if name in _OF_LAST}
     rows = list(with_truth(_rows_of_turns(case, turns), truth))
     if dataset_of([_filled(row) for row, _ in rows])["eval_cases"] != [without_null(original)]:
         rows[-1][0][ORIGINAL] = original
