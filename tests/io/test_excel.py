@@ -129,7 +129,7 @@ def test_merged_cells_are_those_of_each_line_and_groups_of_columns_no_names(tmp_
     found = read_excel(str(path))
     assert found.frame.columns.tolist() == ["Topic", "Question", "Answer", "Points"]
     assert found.frame["Topic"].tolist() == ["a", "a", "b"]
-    assert found.lines == [4, 5, 6]
+    assert found.place.lines == [4, 5, 6]
 
 
 def test_cells_that_are_merged_over_more_lines_than_memory_should_hold_are_refused(
