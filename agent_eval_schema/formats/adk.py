@@ -47,7 +47,7 @@ from agent_eval_schema.rules import adk
 from agent_eval_schema.rules.pages import ADK_EVALUATE
 from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.text import jsontext
-from agent_eval_schema.text.jsontext import structured
+from agent_eval_schema.text.jsontext import as_list, as_object, structured
 
 _PLACE = ("eval_id", "turn", "turns", "history")
 TURN_COLUMNS, LEGACY_COLUMNS = (*_PLACE, "user_content"), (*_PLACE, "query")
@@ -100,8 +100,7 @@ def turns_of_evalset(document: Mapping[str, Any]) -> Iterator[Unfolded]:
     for i, case in enumerate(cases):
         fields = snake_keys(case) if isinstance(case, dict) else {"conversation": case}
         of_case = {_own(OF_CASE, k): v for k, v in fields.items() if k not in ("eval_id", "conversation")}
-        scenario = fields.get("conversation_scenario")
-        prompt = snake_keys(scenario).get("starting_prompt") if isinstance(scenario, dict) else None
+        prompt = snake_keys(as_object(fields.get("conversation_scenario"))).get("starting_prompt")
         of_case["user_content"] = prompt and {"role": "user", "parts": [{"text": prompt}]}
         yield from _turns(fields.get("eval_id"), fields.get("conversation"), {**beside, **of_case}, found, i)
 
@@ -114,7 +113,7 @@ def turns_of_session(session: Mapping[str, Any]) -> Iterator[Unfolded]:
 
 def turns_of_scenarios(document: Mapping[str, Any]) -> Iterator[Unfolded]:
     """The scenarios of a file of their own, by whose prompts their conversations start."""
-    for scenario in map(_without_nulls, map(structured, _listed(document.get("scenarios")))):
+    for scenario in map(_without_nulls, map(structured, as_list(document.get("scenarios")))):
         content = {"role": "user", "parts": [{"text": scenario.get("starting_prompt")}]}
         yield {**dict.fromkeys(_PLACE), "conversation_scenario": scenario, "user_content": content}, ()
 
@@ -139,7 +138,7 @@ def turns_of_result(document: Mapping[str, Any]) -> Iterator[Unfolded]:
 
 
 def _objects(values: Any) -> list[dict[str, Any]]:
-    return [snake_keys(value) for value in _listed(values) if isinstance(value, dict)]
+    return [snake_keys(value) for value in as_list(values) if isinstance(value, dict)]
 
 
 def _scores(results: Any) -> dict[str, Any]:
@@ -227,7 +226,7 @@ OF_A_TURN = ("invocation_id", "creation_timestamp", "duration", "model_duration"
 def _read_turn(source: Row, row: dict[str, Any]) -> None:
     question, row["expected_response"] = _texts_of_turn(source)
     if question is not None:
-        turns = _listed(source.get("history"))  # the messages of each; or, in a table of the user, what a turn is
+        turns = as_list(source.get("history"))  # the messages of each; or, in a table of the user, what a turn is
         before = [message for turn in turns for message in (turn if isinstance(turn, list) else _messages_of(turn))]
         row["request"] = {"messages": [*before, {"role": "user", "content": question}]}
     row["reference_trajectory"] = _calls(_without_nulls(source))
@@ -239,7 +238,7 @@ def _read_turn(source: Row, row: dict[str, Any]) -> None:
     is_named = isinstance(eval_id, str | int) and not isinstance(eval_id, bool)
     is_turn = is_named and place is not None and source.get("turns") != 1
     row["request_id"] = f"{eval_id}#{place}" if is_turn else eval_id
-    rubrics = [*_listed(source.get("eval_case_rubrics")), *_listed(source.get("rubrics"))]
+    rubrics = [*as_list(source.get("eval_case_rubrics")), *as_list(source.get("rubrics"))]
     row["guidelines"] = _guidelines(rubrics)
     row[RUBRICS] = rubrics or None
     session = source.get("session_input")
@@ -256,9 +255,8 @@ RUBRICS = "adk_rubrics"
 def _guidelines(rubrics: Sequence[Any]) -> dict[str, list[Any]] | None:
     named: dict[str, list[Any]] = {}
     for rubric in rubrics:
-        read = snake_keys(rubric) if isinstance(rubric, dict) else {}
-        content = read.get("rubric_content")
-        text = snake_keys(content).get("text_property") if isinstance(content, dict) else None
+        read = snake_keys(as_object(rubric))
+        text = snake_keys(as_object(read.get("rubric_content"))).get("text_property")
         name, mark, number = str(read.get("rubric_id")).rpartition("#")
         name = name if mark and name in named and number.isdecimal() else f"{name}{mark}{number}"
         named.setdefault(name, []).extend([] if text is None else [text])
@@ -297,7 +295,7 @@ def _content(content: Any) -> Any:
 
 
 def _parts(content: Row) -> list[Any]:
-    return list(map(_without_nulls, _listed(snake_keys(content).get("parts"))))
+    return list(map(_without_nulls, as_list(snake_keys(content).get("parts"))))
 
 
 def _without_nulls(part: Any) -> Any:
@@ -309,10 +307,6 @@ def _joined(parts: Iterable[Any]) -> str | None:
     """The texts of parts as google-adk joins them."""
     texts = [p["text"] for p in parts if isinstance(p, dict) and isinstance(p.get("text"), str)]
     return "\n".join(text for text in texts if text) if texts else None
-
-
-def _listed(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
 
 
 def _evalset(rows: Sequence[Row]) -> Written:

@@ -35,7 +35,7 @@ from agent_eval_schema.formats.shapes import (
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules.columns import CONVERSATION_BESIDE
 from agent_eval_schema.rules.dataset import MIXED_KINDS
-from agent_eval_schema.text.jsontext import encode_text, structured
+from agent_eval_schema.text.jsontext import as_object, encode_text, structured
 
 Calls = list[dict[str, Any]]
 
@@ -161,8 +161,8 @@ def turns_of_conversations(are_bare: bool = False) -> Unfold:
         if are_bare:
             others = {name: value for name, value in row.items() if name != "messages"}
             row = {**others, "conversation": {"messages": row.get("messages")}}
-        conversation = structured(row.get("conversation"))
-        messages = list(map(structured, all_of(conversation.get("messages")))) if isinstance(conversation, dict) else []
+        conversation = as_object(structured(row.get("conversation")))
+        messages = list(map(structured, all_of(conversation.get("messages"))))
         found = []
         if bool(messages) not in kinds and kinds:
             what = "a conversation beside questions" if messages else "a question beside conversations"

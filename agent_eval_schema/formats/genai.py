@@ -37,13 +37,12 @@ from agent_eval_schema.formats.shapes import (
 )
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.text import jsontext
-from agent_eval_schema.text.jsontext import structured, without_null
+from agent_eval_schema.text.jsontext import as_object, structured, without_null
 
 
 def _parts(content: Any) -> list[dict[str, Any]]:
-    parsed = structured(content)
-    parts = parsed.get("parts") if isinstance(parsed, dict) else None
-    return [{snake_case(k): v for k, v in p.items() if v is not None} for p in all_of(parts) if isinstance(p, dict)]
+    parts = all_of(as_object(structured(content)).get("parts"))
+    return [{snake_case(k): v for k, v in p.items() if v is not None} for p in parts if isinstance(p, dict)]
 
 
 def _text(value: Any) -> Any:

@@ -20,7 +20,7 @@ from agent_eval_schema.formats.detection import Signs, each_with
 from agent_eval_schema.formats.format import Field, Format, Head, Nested, Row, Unfolded, Writer, identity
 from agent_eval_schema.formats.mlflow import EXPECTATIONS, TOOL_CALLS, WORDS, calls_as_ours, whole
 from agent_eval_schema.formats.shapes import after_question, as_tags, as_text, calls_in, id_of_tags, write_calls
-from agent_eval_schema.text.jsontext import parse_leniently, structured
+from agent_eval_schema.text.jsontext import as_object, parse_leniently, structured
 
 _OUTPUTS = ("outputs", "reference_outputs")
 
@@ -132,8 +132,7 @@ def outputs_of(row: Row) -> dict[str, Any]:
     calls = row.get("reference_trajectory")
     if isinstance(calls, list) and all(isinstance(c, dict) and {"tool_name", "tool_input"} <= c.keys() for c in calls):
         outputs[TOOL_CALLS] = write_calls("name", "arguments")(calls)
-    custom = row.get("custom_expected")
-    return outputs | {k: v for k, v in (custom if isinstance(custom, dict) else {}).items() if k not in outputs}
+    return outputs | {k: v for k, v in as_object(row.get("custom_expected")).items() if k not in outputs}
 
 
 _BESIDE_INPUTS = (

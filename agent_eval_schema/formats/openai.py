@@ -21,7 +21,7 @@ from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules.pages import OPENAI_EVALS
 from agent_eval_schema.rules.requests import GUESSED_KEY
 from agent_eval_schema.text.describe import key_name
-from agent_eval_schema.text.jsontext import structured
+from agent_eval_schema.text.jsontext import as_object, structured
 
 _QUESTIONS = ("input", "messages", "question", "prompt", "query")
 _IDEALS = ("ideal", "expected_output", "ground_truth", "reference", "correct_label", "answer")
@@ -44,8 +44,7 @@ _BY_MEANING = frozenset((*_QUESTIONS, *_IDEALS, "custom_expected"))
 
 
 def _item_of(source: Row) -> dict[str, Any]:
-    parsed = structured(source.get("item"))
-    item = dict(parsed) if isinstance(parsed, dict) else {}
+    item = as_object(structured(source.get("item")))
     return item | {k: structured(source[k]) for k in ("input", "ideal") if source.get(k) is not None}
 
 
@@ -90,8 +89,8 @@ def _read_item(source: Row, row: dict[str, Any]) -> None:
         row["request"] = {"messages": question} if isinstance(question, list) else as_text(question)
     elif item and "request" not in row:
         row["request"] = {"messages": chat.user_message(str(as_text(item)))}
-    custom = item.pop("custom_expected", None)
-    rest = {**(custom if isinstance(custom, dict) else {}), **{k: v for k, v in item.items() if v is not None}}
+    custom = as_object(item.pop("custom_expected", None))
+    rest = {**custom, **{k: v for k, v in item.items() if v is not None}}
     if rest:
         row["custom_expected"] = rest
     sample = structured(source.get("sample"))

@@ -38,7 +38,7 @@ from agent_eval_schema.formats.shapes import (
 )
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules.reading import NOT_A_LIST
-from agent_eval_schema.text.jsontext import structured
+from agent_eval_schema.text.jsontext import as_object, structured
 
 # --- variables
 _QUESTIONS = ("question", "query", "prompt", "input", "message", "user_input", "text")
@@ -60,8 +60,7 @@ def _question_in(cell: Any) -> Any:
 
 
 def _context(value: Any) -> Any:
-    variables = structured(value)
-    context = variables.get(_CONTEXT) if isinstance(variables, dict) else None
+    context = as_object(structured(value)).get(_CONTEXT)
     if isinstance(context, str) and context.startswith(_READ):  # its text is elsewhere
         return [{"doc_uri": context}]
     return read_context(context) if context else None
@@ -286,7 +285,7 @@ def _joined(*parts: Any) -> dict[str, Any]:
     """The parts of a test as one: objects and lists of assertions are joined, of others the last one counts."""
     result: dict[str, Any] = {}
     for part in map(structured, parts):
-        for name, value in (part if isinstance(part, dict) else {}).items():
+        for name, value in as_object(part).items():
             parsed, before = structured(value), result.get(name)
             if name in _OBJECTS and isinstance(parsed, dict) and isinstance(before, dict):
                 result[name] = {**before, **parsed}

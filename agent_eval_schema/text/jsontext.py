@@ -146,6 +146,16 @@ def structured(value: Any) -> Any:
     return parse_leniently(value) if isinstance(value, str) and is_structured(value) else value
 
 
+def as_list(value: Any) -> list[Any]:
+    """The value if it is a list, else an empty one."""
+    return value if isinstance(value, list) else []
+
+
+def as_object(value: Any) -> dict[str, Any]:
+    """The value if it is an object, else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
 def without_null(value: Any) -> Any:
     """The value without the keys that are null, in every part: an object of Arrow has all keys of its type."""
     if isinstance(value, dict):

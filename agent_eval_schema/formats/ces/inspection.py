@@ -23,7 +23,7 @@ from agent_eval_schema.issues import Finding
 from agent_eval_schema.rule import Rule
 from agent_eval_schema.rules import ces, golden, reading
 from agent_eval_schema.text.describe import describe, first_names, key_name, names, truncate
-from agent_eval_schema.text.jsontext import column_of, texts_in
+from agent_eval_schema.text.jsontext import as_list, column_of, texts_in
 from agent_eval_schema.text.privacy import may_quote, quoted
 from agent_eval_schema.text.spelling import ALIASES, match_names, odd_blanks
 
@@ -218,14 +218,14 @@ def _doubtful(name: str, value: dict[Any, Any], path: str) -> Iterator[Finding]:
 
 def _steps(evaluation: Any) -> Iterator[tuple[str, Any]]:
     """The steps of a golden evaluation, each with its path."""
-    for i, turn in enumerate(_listed(schema.part_at(evaluation, "golden.turns"))):
-        for j, step in enumerate(_listed(schema.part_at(turn, "steps"))):
+    for i, turn in enumerate(as_list(schema.part_at(evaluation, "golden.turns"))):
+        for j, step in enumerate(as_list(schema.part_at(turn, "steps"))):
             yield f"golden.turns[{i}].steps[{j}]", step
 
 
 def _tool_expectations(evaluation: Any) -> Iterator[tuple[str, Any]]:
     """The expectations of a scenario on tools, each with its path."""
-    for i, item in enumerate(_listed(schema.part_at(evaluation, "scenario.scenarioExpectations"))):
+    for i, item in enumerate(as_list(schema.part_at(evaluation, "scenario.scenarioExpectations"))):
         yield f"scenario.scenarioExpectations[{i}].toolExpectation", schema.part_at(item, "toolExpectation")
 
 
@@ -244,7 +244,7 @@ def _unpaired(evaluation: Any) -> Iterator[Finding]:
         call = schema.part_at(step, "expectation.toolCall")
         if isinstance(own := schema.part_at(call, "id"), str):
             calls[own] = call
-        inputs = enumerate(_listed(schema.part_at(step, "userInput.toolResponses.toolResponses")))
+        inputs = enumerate(as_list(schema.part_at(step, "userInput.toolResponses.toolResponses")))
         responses = [(f"{path}.userInput.toolResponses.toolResponses[{i}]", response) for i, response in inputs]
         expected = f"{path}.expectation.toolResponse", schema.part_at(step, "expectation.toolResponse")
         for place, response in [*responses, expected]:
@@ -271,10 +271,6 @@ def _same_tool(call: Any, response: Any, path: str) -> Iterator[Finding]:
         if column != others and (is_same_convention or (isinstance(column, dict) and isinstance(others, dict))):
             message = f"expected the tool of the call, {describe(column, 120)}, got {describe(others, 120)}"
             yield finding_at(ces.TOOL_PAIR, f"{path}.{name}", message)
-
-
-def _listed(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
 
 
 def _repeats(value: dict[Any, Any], message: schema.MessageType | None, path: str) -> Iterator[Finding]:

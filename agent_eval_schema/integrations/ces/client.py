@@ -682,7 +682,6 @@ _OF_MCP = ("accept", "content-type", "mcp-", "last-event-id")
 
 def _is_reply(text: str, request_id: Any) -> bool:
     """Whether this is a result or an error of that request; an error may lack the ID."""
-    value = jsontext.parse(text)
-    message = value if isinstance(value, dict) else {}
+    message = jsontext.as_object(jsontext.parse(text))
     is_error = "error" in message and message.get("id") in (request_id, None)
     return is_error or ("result" in message and message.get("id") == request_id)

@@ -205,8 +205,7 @@ def omitted(columns: Columns, rows: list[int]) -> tuple[list[int], dict[int, lis
     for request, own, row in zip(cells_of(columns, "request"), cells_of(columns, "inputs"), rows, strict=True):
         if not (messages := messages_of(request)):
             continue
-        content = messages[0].get("content")
-        parts = content if isinstance(content, list) else []
+        parts = jsontext.as_list(messages[0].get("content"))
         one_text = len(messages) == 1 and messages[0]["role"] == "user" and all(p.get("type") == "text" for p in parts)
         if not one_text:
             chats.append(row)
