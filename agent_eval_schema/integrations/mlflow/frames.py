@@ -205,7 +205,8 @@ def omitted(columns: Columns, rows: list[int]) -> tuple[list[int], dict[int, lis
     for request, own, row in zip(cells_of(columns, "request"), cells_of(columns, "inputs"), rows, strict=True):
         if not (messages := messages_of(request)):
             continue
-        parts = jsontext.as_list(messages[0].get("content"))
+        content = messages[0].get("content")
+        parts = content if isinstance(content, list) else []
         one_text = len(messages) == 1 and messages[0]["role"] == "user" and all(p.get("type") == "text" for p in parts)
         if not one_text:
             chats.append(row)
