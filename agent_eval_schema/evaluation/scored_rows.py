@@ -110,7 +110,8 @@ class ScoredRows:
         self.infos = {name: metric_info(name, self._stated) for name in (*self.tallies, *self.metrics)}
         first = [str(scored.ids[row] or row) if scored.ids else str(row) for row in islice(self._failures, NAMED)]
         self._headline = headline(record.row_count, self.scored, len(self._failures), first, record.left_out)
-        self.issue_counts = dict(sorted(((self.report or self._findings).counts or record.issue_counts).items()))
+        found = self._findings if self.report is None else self.report  # a report with errors is false
+        self.issue_counts = dict(sorted((found.counts or record.issue_counts).items()))
 
     # numbers
 

@@ -12,9 +12,10 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from agent_eval_schema import CustomMetric, EvalSetError, EvalTask, load_result, score_trajectories
+from agent_eval_schema import CustomMetric, EvalSetError, EvalTask, load_result, score_trajectories, validate_eval_set
 from agent_eval_schema.cli import main
-from agent_eval_schema.evaluation.result import EvalResult
+from agent_eval_schema.evaluation.mlflow_run import MlflowEvaluation
+from agent_eval_schema.evaluation.result import EvalResult, result_of_evaluation
 from agent_eval_schema.evaluation.result_blocks import _label, pictures_of
 from agent_eval_schema.metrics.trajectory import DEFAULT_METRICS
 from tests.conftest import KINDS, SAMPLES, Row
@@ -559,3 +560,11 @@ def test_an_infinite_score_is_none() -> None:
 @pytest.mark.parametrize(("value", "label"), [("x" * 60, "x" * 60), ("x" * 61, ""), ("{a", ""), ("[a", "")])
 def test_a_long_or_structured_text_is_no_group(value: str, label: str) -> None:
     assert _label(value) == label
+
+
+def test_the_issues_of_rows_that_mlflow_scored_are_those_of_their_report() -> None:
+    report = validate_eval_set([{"request": "a", "response": "b"}, {"request": " ", "response": "b"}])
+    scores, reasons = pd.DataFrame({"safety": [1.0, None]}), pd.DataFrame({"safety": [None, "no request"]})
+    found = result_of_evaluation(MlflowEvaluation(scores, reasons, {}, "", report, None))
+    assert not report.ok
+    assert found.issue_counts == report.counts != {}
