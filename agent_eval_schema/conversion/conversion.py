@@ -26,7 +26,7 @@ from agent_eval_schema.io.places import ending_of, with_part
 from agent_eval_schema.io.records import batch_of_rows
 from agent_eval_schema.io.source import Source
 from agent_eval_schema.io.streams import DROPPED
-from agent_eval_schema.io.write import write_batches
+from agent_eval_schema.io.write import require_document_place, write_batches
 from agent_eval_schema.render.blocks import (
     Block,
     Detail,
@@ -272,7 +272,7 @@ class Conversion(Struct, Savable, frozen=True):  # numpydoc ignore=PR01
         out, writer = path_of(path), find_writer(self.target)
         settle({"": out}, {"the data": self._inputs()})
         if writer.save is not None:
-            require_place(out, stdout=True)
+            require_document_place(out, writer.endings)
             writer.save(self.data, out)
             return self.converted
         rows = [{n: v for n, v in row.items() if v is not None} for row in self.data.to_dict("records")]

@@ -24,14 +24,13 @@ from agent_eval_schema.formats.format import save_json
 from agent_eval_schema.formats.names import TargetFormat
 from agent_eval_schema.formats.opening import EvalSetLike, is_spark, open_source
 from agent_eval_schema.formats.registry import InputFormat
-from agent_eval_schema.io.atomic import require_place
 from agent_eval_schema.io.locks import sole_writer
 from agent_eval_schema.io.outputs import settle
 from agent_eval_schema.io.places import is_url
 from agent_eval_schema.io.source import Source
 from agent_eval_schema.io.streams import STDIN, STDOUT
 from agent_eval_schema.io.work_folder import PartsFolder
-from agent_eval_schema.io.write import keeps_types, require_writable
+from agent_eval_schema.io.write import keeps_types, require_document_place, require_writable
 from agent_eval_schema.runtime.version import __version__
 from agent_eval_schema.text.choices import require_choice
 from agent_eval_schema.validation.checked_run import CheckedRun
@@ -146,7 +145,7 @@ def convert_file(
     if writer.save is None:
         require_writable(out)
     else:
-        require_place(out, stdout=True)
+        require_document_place(out, writer.endings)
     source = open_source(path, "IN", columns, format=format)
     if writer.save is not None:
         work, document = _worked(source, to, on_invalid, Work.target_data)

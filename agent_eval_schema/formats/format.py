@@ -71,6 +71,8 @@ class Writer(Struct, frozen=True):
     columns: Columns = ()
     document: Callable[[Sequence[CanonicalRow]], Written] | None = None
     save: Callable[[Any, str], object] | None = None
+    endings: tuple[str, ...] = (".json", ".jsonl", ".ndjson", ".yaml", ".yml")
+    """The file extensions of a document: in a file of another known one it could not be read."""
     of_rows: Callable[[Sequence[Mapping[str, Any]]], dict[str, Any] | list[dict[str, Any]]] | None = None
     """The document of rows of the `columns` that is written to a .json file, if the platform loads one there."""
     cells: RowWriter | None = None

@@ -4,7 +4,7 @@ same file with some cells replaced."""
 import codecs
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 
 import pyarrow as pa
@@ -17,7 +17,7 @@ from agent_eval_schema.io.json import rewrite_json, write_json
 from agent_eval_schema.io.jsonl import rewrite_jsonl, write_jsonl
 from agent_eval_schema.io.parquet import write_parquet
 from agent_eval_schema.io.places import compression_of, ending_of
-from agent_eval_schema.io.streams import Edits, Renames, creating, opened
+from agent_eval_schema.io.streams import STDOUT, Edits, Renames, creating, opened
 
 
 def write_batches(
@@ -57,6 +57,14 @@ def require_writable(path: str) -> None:
     if ending == ".xlsx":
         import_extra("openpyxl", "excel", "openpyxl 3.1")
     return None
+
+
+def require_document_place(path: str, endings: Sequence[str]) -> None:
+    """As `require_writable`, for a document that files with these extensions can contain."""
+    require_place(path, stdout=True)
+    ending = ending_of(path)
+    if path != STDOUT and ending not in endings and ending in (*_WRITERS, DELTA):
+        raise EvalSetError(f"{path}: expected {endings[0]} for a document of the format, got {ending}")
 
 
 DELTA = ".delta"

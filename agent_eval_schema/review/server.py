@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
+from agent_eval_schema.conversion.conversion import find_writer
 from agent_eval_schema.errors import EvalSetError, import_extra
 from agent_eval_schema.io.atomic import write_private
 from agent_eval_schema.io.streams import STDIN_NAME
@@ -75,9 +76,10 @@ class Answers:
 
     def __init__(self, session: Session, queue: str = "", out: str | None = None) -> None:
         self._session, self._queue = session, queue
-        name = session.reviewed.source.name
-        self.progress = PageProgress()
-        self.outs = {MINE: out or out_path(name, session.journal.by), AGREED: out_path(name)}
+        reviewed, self.progress = session.reviewed, PageProgress()
+        name = reviewed.source.name
+        endings = find_writer(reviewed.format).endings if reviewed.is_document else ()
+        self.outs = {MINE: out or out_path(name, session.journal.by, endings), AGREED: out_path(name, endings=endings)}
 
     def overview(self, _: Any) -> Any:
         return self._session.overview(self._queue)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
@@ -37,7 +37,7 @@ from agent_eval_schema.io.outputs import settle
 from agent_eval_schema.io.places import compression_of, ending_of, kind_of, part_of
 from agent_eval_schema.io.source import Source, schema_of
 from agent_eval_schema.io.streams import DROPPED
-from agent_eval_schema.io.write import require_writable, write_batches
+from agent_eval_schema.io.write import require_document_place, require_writable, write_batches
 from agent_eval_schema.render.phrases import plural
 from agent_eval_schema.review.dataset import Reviewed
 from agent_eval_schema.review.journal import DRAFT, State, in_file_name
@@ -51,12 +51,14 @@ NAMED = 8
 """Rows that a summary names; of more it gives the number."""
 
 
-def out_path(name: str | None, reviewer: str = "") -> str:
+def out_path(name: str | None, reviewer: str = "", endings: Sequence[str] = ()) -> str:
     """Where a reviewed file is written by default: `support.maria.reviewed.jsonl` has the labels of maria,
-    `support.reviewed.jsonl` those of all."""
+    `support.reviewed.jsonl` those of all. A document in a table is written to a file of one of `endings`."""
     name = os.path.basename(part_of(name or "data.jsonl")[0])
     ending, packed = ending_of(name) if kind_of(name) or is_excel(name) else "", compression_of(name)
     stem = name.removesuffix(packed).removesuffix(ending)
+    if endings and ending not in endings:
+        ending = endings[0]
     return f"{stem}{reviewer and '.' + in_file_name(reviewer)}.reviewed{ending or '.jsonl'}{packed}"
 
 
@@ -164,9 +166,10 @@ class Reviewing:
         reviewed = self._reviewed
         settle({"": path}, {"the file under review": reviewed.original})
         if reviewed.is_document:
-            save = find_writer(reviewed.format).save
-            assert save is not None
-            save(self._document.data, path)
+            writer = find_writer(reviewed.format)
+            assert writer.save is not None
+            require_document_place(path, writer.endings)
+            writer.save(self._document.data, path)
             return
         source = reviewed.source
         with progress(lambda rows: rows / len(reviewed)) as so_far, _advising():

@@ -689,3 +689,22 @@ def test_rows_that_are_left_out_fail_the_command(tmp_path: Path, capsys: pytest.
     printed = capsys.readouterr()
     assert "AE814 row-left-out" in printed.out
     assert "written to" in printed.err
+
+
+@pytest.mark.parametrize(
+    ("target", "ending", "expected"),
+    [
+        *[("agent-skills", ending, ".json") for ending in (".parquet", ".csv", ".csv.gz", ".xlsx", ".delta")],
+        *[("ces-csv", ending, ".csv") for ending in (".parquet", ".json", ".jsonl")],
+    ],
+)
+def test_a_document_is_in_no_file_that_could_not_be_read(
+    target: str, ending: str, expected: str, tmp_path: Path
+) -> None:
+    path, out = SAMPLES / "good.jsonl", tmp_path / f"out{ending}"
+    said = f"expected {expected} for a document of the format, got {ending.removesuffix('.gz')}"
+    with pytest.raises(EvalSetError, match=said):
+        convert_file(str(path), str(out), target)
+    with pytest.raises(EvalSetError, match=said):
+        convert_eval_set(path, target).write(out)  # type: ignore[arg-type]
+    assert list(tmp_path.iterdir()) == []

@@ -34,6 +34,9 @@ from agent_eval_schema.formats.registry import FORMATS
 from agent_eval_schema.render.report.github import github_text
 from agent_eval_schema.render.report.junit import junit_xml
 from agent_eval_schema.render.report.sarif import sarif_text
+from agent_eval_schema.review.labels import EXAMPLES
+from agent_eval_schema.review.review import open_session
+from agent_eval_schema.review.server import MINE, Answers
 from agent_eval_schema.text.jsontext import structured
 from agent_eval_schema.validation.report import Report, run_of, summary_of
 from tests.conftest import KINDS, columns_of
@@ -638,6 +641,28 @@ def support(case: Case, _: Path) -> None:
 
 
 # ---------------------------------------------------------------------------------------------------------------------
+def review(case: Case, folder: Path) -> None:
+    """Every row can be looked at and labeled, and all rows are in what is written; a document has those it can hold."""
+    try:
+        session = open_session(open_source(KINDS["jsonl"](case.rows, folder)), "ana")
+    except aes.EvalSetError:
+        return
+    answers = Answers(session)
+    session.overview()
+    for row in range(len(session.reviewed)):
+        session.detail(row, with_markdown=True)
+        label, value = case.chance.choice(tuple(EXAMPLES.items()))
+        session.apply([{"row": row, "path": label, "new": value}, {"row": row, "path": "status", "new": "submitted"}])
+        session.check(row, session.state(row))
+    session.agreement()
+    answers.preview(MINE)
+    is_document = session.reviewed.is_document
+    out = answers.outs[MINE] if is_document else f"reviewed{case.chance.choice(('.jsonl', '.parquet', '.json'))}"
+    written = answers.write({"path": str(folder / out), "what": MINE})
+    require(is_document or written["rows"] == len(session.reviewed), "a row is missing in the reviewed file")
+
+
+# ---------------------------------------------------------------------------------------------------------------------
 # Customer Engagement Suite
 def of_ces(case: Case, folder: Path) -> None:
     """Evaluations, golden CSV and updates of any object."""
@@ -685,11 +710,15 @@ CHECKS: dict[str, tuple[Check, int]] = {
     "diff": (diff, 4),
     "profile": (profile, 6),
     "support": (support, 5),
+    "review": (review, 6),
     "ces": (of_ces, 3),
 }
 """Each with how seldom it is made: of so many cases, one."""
 
 OF_JSON = frozenset(
-    {"one verdict", "arrow types", "damaged bytes", "no values", "changed file", "yaml", "redacted", "containers"}
+    {
+        *("one verdict", "arrow types", "damaged bytes", "no values", "changed file", "yaml", "redacted", "containers"),
+        "review",
+    }
 )
 """The checks that write the rows, so that what only Python has cannot be in them."""

@@ -138,7 +138,7 @@ _READINGS |= {"no_values": 8, "redacted": 16, "containers": 10}
 _MOST_ROWS = {"every format": 50, "arrow types": 200, "damaged bytes": 200, "traces": SMALL, "own files": SMALL}
 _MOST_ROWS |= {"convert": 50, "profile": 200, "build": 400}
 _MOST_ROWS |= dict.fromkeys(("reports", "no values", "redacted", "normalize", "fix"), 100)
-_MOST_ROWS |= dict.fromkeys(("there and back", "score", "diff"), 100)
+_MOST_ROWS |= {"review": 12, **dict.fromkeys(("there and back", "score", "diff"), 100)}
 """Rows of a large case for the checks that take a millisecond or more per row; all for the others."""
 
 _EXPECTED = (ResourceWarning, FormulaWarning)

@@ -5,12 +5,15 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from agent_eval_schema import EvalSetError, diff_eval_sets, validate_eval_set
+from agent_eval_schema import EvalSetError, diff_eval_sets, review_eval_set, validate_eval_set
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.review.dataset import Reviewed
 from agent_eval_schema.review.journal import Journal
+from agent_eval_schema.review.server import MINE, Answers
 from agent_eval_schema.review.session import Session
 from agent_eval_schema.review.write import Reviewing, out_path
 from tests.conftest import SAMPLES
@@ -192,6 +195,8 @@ def test_the_name_of_the_reviewed_file() -> None:
     assert out_path("rows.csv.gz") == "rows.reviewed.csv.gz"
     assert out_path("catalog.schema.table") == "catalog.schema.table.reviewed.jsonl"
     assert out_path(None) == "data.reviewed.jsonl"
+    assert out_path("cases.parquet", endings=(".json",)) == "cases.reviewed.json"
+    assert out_path("cases.jsonl", endings=(".json", ".jsonl")) == "cases.reviewed.jsonl"
 
 
 def test_the_diff_of_a_document_is_in_its_format_and_has_what_the_written_file_has(tmp_path: Path) -> None:
@@ -225,3 +230,21 @@ def test_a_rating_of_the_answer_is_a_column_that_changes_no_result(tmp_path: Pat
     else:
         assert "human_rating 1" in found.summary()[0]
         assert "it is 16 weeks" in out.read_text(encoding="utf-8")
+
+
+def test_a_document_that_is_in_a_table_is_reviewed_into_a_file_that_can_hold_it(tmp_path: Path) -> None:
+    """It is JSON, which in a file that ends in .parquet nothing could read."""
+    path = tmp_path / "skills.parquet"
+    case = {"id": 1, "prompt": "Hi", "expected_output": "Hello"}
+    pq.write_table(pa.table({"skill_name": ["greet"], "evals": [json.dumps([case])]}), path)
+    review = review_eval_set(str(path), reviewer="maria")
+    assert review._session.reviewed.format == "agent-skills"
+    review._session.apply([{"row": 0, "path": "expected_facts", "new": ["It is a greeting"]}])
+    with pytest.raises(EvalSetError, match=r"x\.parquet: expected \.json for a document of the format, got \.parquet"):
+        review.write(tmp_path / "x.parquet")
+    assert not (tmp_path / "x.parquet").exists()
+    out = Answers(review._session).outs[MINE]
+    assert out == "skills.maria.reviewed.json"
+    review.write(tmp_path / out)
+    assert json.loads((tmp_path / out).read_text())["evals"][0]["expected_output"] == "Hello"
+    review.stop()

@@ -224,7 +224,7 @@ CES_CSV = _form(
         never=frozenset(COLUMNS).difference(golden.GOLDEN_COLUMNS),
     ),
     prepare=prepare_golden,
-    writer=Writer(document=_golden_csv, save=lambda text, path: write_text(path, text)),
+    writer=Writer(document=_golden_csv, save=lambda text, path: write_text(path, text), endings=(".csv",)),
 )
 CES_EVALUATION = _form(
     name="ces-evaluation",
