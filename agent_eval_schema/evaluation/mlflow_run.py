@@ -26,6 +26,7 @@ from agent_eval_schema.metrics.catalog import FAILURE
 from agent_eval_schema.metrics.independence import RowKeys
 from agent_eval_schema.metrics.metric_info import numbers_of
 from agent_eval_schema.runtime.signals import TemporaryFolder
+from agent_eval_schema.text.privacy import first_line
 from agent_eval_schema.text.visible import visible
 from agent_eval_schema.validation.report import Report
 from agent_eval_schema.validation.validate import check_source
@@ -177,7 +178,7 @@ def scores_of_run(place: str) -> MlflowEvaluation | str:
             return str(mlflow.artifacts.download_artifacts(f"{RUNS}{run_id}/{artifact or TABLE}"))
         lines = result_lines(mlflow, SimpleNamespace(result_df=None, run_id=run_id), run.info.experiment_id)
     except mlflow.exceptions.MlflowException as error:
-        raise EvalSetError(f"{place}: {visible(str(error).splitlines()[0])}") from error
+        raise EvalSetError(f"{place}: {first_line(error)}") from error
     lines.sort(key=lambda line: position_in(line["tags"].get(ROW_TAG)))
     found = ScoresAndReasons((), len(lines))
     for row, line in enumerate(lines):

@@ -40,6 +40,7 @@ from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS
 from agent_eval_schema.render.phrases import plural
 from agent_eval_schema.schema import Document, ToolCall
 from agent_eval_schema.text.choices import meant, require_kind, shown
+from agent_eval_schema.text.privacy import first_line
 from agent_eval_schema.text.visible import visible
 
 _TYPED: dict[str, Callable[[Any], Any]] = {
@@ -314,7 +315,7 @@ def _judge(metric: PointwiseMetric) -> Any:
     try:
         return make_judge(name=metric.name, instructions=instructions, model=metric.model, feedback_value_type=float)
     except MlflowException as error:
-        raise EvalSetError(f"{metric.name}: {visible(str(error).splitlines()[0])}") from error
+        raise EvalSetError(f"{metric.name}: {first_line(error)}") from error
 
 
 def _plain(value: Any) -> Any:

@@ -37,6 +37,7 @@ from agent_eval_schema.rule import Severity
 from agent_eval_schema.runtime.event_loop import LoopThread
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.describe import describe
+from agent_eval_schema.text.privacy import first_line
 from agent_eval_schema.text.visible import visible
 from agent_eval_schema.traces.encode import place_of, placed_nowhere
 from agent_eval_schema.validation.plan import Outputs
@@ -329,7 +330,7 @@ def _explained(mlflow: Any) -> Iterator[None]:
     try:
         yield
     except mlflow.exceptions.MlflowException as error:
-        raise EvalSetError(f"mlflow could not evaluate: {visible(str(error).splitlines()[0])}") from error
+        raise EvalSetError(f"mlflow could not evaluate: {first_line(error)}") from error
     except import_module("google.protobuf.json_format").SerializeToJsonError as error:  # of mlflow's own dependency
         why = "a score is NaN or infinite, which mlflow cannot write before 3.17: give none, or update mlflow"
         raise EvalSetError(f"mlflow could not evaluate: {why}") from error

@@ -19,7 +19,7 @@ from agent_eval_schema.metrics.catalog import Metric
 from agent_eval_schema.metrics.support import Support, metrics_of
 from agent_eval_schema.render.blocks import Section, Table, View
 from agent_eval_schema.render.printable import as_inline
-from agent_eval_schema.text.visible import visible
+from agent_eval_schema.text.privacy import first_line
 from agent_eval_schema.validation.ces_turns import report_on_rows
 from agent_eval_schema.validation.report import run_of
 from agent_eval_schema.validation.validate import report_on
@@ -171,7 +171,7 @@ def _scorer_or_reason(metric: Metric, kind: Any, support: Support, model: str | 
     try:
         scorer = kind(model=model) if metric.judged else kind()
     except Exception as error:  # mlflow's own conditions: a platform, a package, the form of the model's name
-        return f"mlflow cannot make it: {visible(str(error).splitlines()[0])}"
+        return f"mlflow cannot make it: {first_line(error)}"
     # a scorer of sessions is called with the rows of one, and MLflow groups only the rows that have one
     is_called_by_row = not getattr(scorer, "is_session_level_scorer", False)
     return Guarded(scorer, metric) if is_called_by_row and not isinstance(scorer, RowScorer) else scorer

@@ -734,13 +734,18 @@ def test_judges_are_asked_if_a_model_is_named() -> None:
     assert why(found)["ExpectationsGuidelines"] == "no row has all of its inputs; most lack guidelines"
 
 
-def test_scorers_that_mlflow_refuses_to_make(mlflow: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("message", "shown"), [("only on the platform\nTo get it, ...", "only on the platform"), ("", "RuntimeError")]
+)
+def test_scorers_that_mlflow_refuses_to_make(
+    message: str, shown: str, mlflow: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refuse(**_: Any) -> None:
-        raise RuntimeError("only on the platform\nTo get it, ...")
+        raise RuntimeError(message)
 
     monkeypatch.setattr(mlflow.genai.scorers, "Safety", refuse, raising=False)
     said = why(listed([{"request": "Hi", "response": "Hello"}], model=MODEL))
-    assert said["Safety"] == "mlflow cannot make it: only on the platform"
+    assert said["Safety"] == f"mlflow cannot make it: {shown}"
 
 
 def test_scorers_of_sessions(mlflow: Any) -> None:
