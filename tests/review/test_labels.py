@@ -86,8 +86,8 @@ def test_an_expected_document_without_a_mark_stays() -> None:
 
 def test_a_retrieved_document_without_a_uri_is_not_expected() -> None:
     documents = [{"page_content": "A"}, {"page_content": "C", "metadata": {"doc_uri": "c"}}]
-    found = trace(span(inputs={"query": "Hi"}, outputs="Ho"), span("2", "1", "RETRIEVER", outputs=documents))
-    edits, _ = cells({"request_id": "1", "trace": json.dumps(found)}, {"documents": {"c": True}})
+    spans = span(inputs={"query": "Hi"}, outputs="Ho"), span("2", "1", "RETRIEVER", outputs=documents)
+    edits, _ = cells({"request_id": "1", "trace": json.dumps(trace(*spans))}, {"documents": {"c": True}})
     assert edits == {"expected_retrieved_context": [{"doc_uri": "c"}]}
 
 

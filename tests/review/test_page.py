@@ -1003,8 +1003,8 @@ def test_a_document_without_a_uri_is_shown_and_cannot_be_marked(
 ) -> None:
     """As the retrievers of many applications return documents: it could not be expected by any name."""
     documents = [{"page_content": "A"}, {"page_content": "B"}, {"page_content": "C", "metadata": {"doc_uri": "c"}}]
-    found = trace(span(inputs={"query": "Hi"}, outputs="Ho"), span("2", "1", "RETRIEVER", outputs=documents))
-    review = reviewing([{"request_id": "1", "trace": found}])
+    spans = span(inputs={"query": "Hi"}, outputs="Ho"), span("2", "1", "RETRIEVER", outputs=documents)
+    review = reviewing([{"request_id": "1", "trace": trace(*spans)}])
     tab = open_tab(review.url)
     assert tab.text("#row").count("no doc_uri: it cannot be expected") == 2
     tab.keys("1", "2")
