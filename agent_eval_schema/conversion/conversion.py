@@ -13,7 +13,7 @@ from agent_eval_schema.cells.cells import native_rows
 from agent_eval_schema.conversion.loss_log import LISTED, FieldLosses, LossLog
 from agent_eval_schema.conversion.losses import LostMetrics
 from agent_eval_schema.formats.column_names import renames_in_sheet
-from agent_eval_schema.formats.format import RowWriter, Writer, save_json, save_lines
+from agent_eval_schema.formats.format import RowWriter, Writer, save_json
 from agent_eval_schema.formats.registry import find_format, targets
 from agent_eval_schema.formats.roles import is_of_truth
 from agent_eval_schema.formats.values_as_text import TextCounts
@@ -229,7 +229,8 @@ class Conversion(Struct, Savable, frozen=True):  # numpydoc ignore=PR01
         if Severity.ERROR in self.severities() and not self.report.ok:
             yield NextCommand(call.validation(), "shows why rows were not converted")
         elif self._out is None:
-            extension = ".jsonl" if find_writer(self.target).save in (None, save_lines) else ".json"
+            writer = find_writer(self.target)
+            extension = ".jsonl" if writer.save is None else writer.endings[0]
             yield NextCommand(f'.write("rows{extension}")', "writes the converted rows to a file")
         elif command := Call(self._out, {"format": self.target}).command("metrics"):
             yield NextCommand(command, "shows which metrics the converted rows support")

@@ -133,5 +133,9 @@ BEDROCK_RAG: Format = Format(
     passthrough_columns=("automatedEvaluationResults",),
     outputs=("response", "trace", "retrieved_context"),
     nested=(lists_in("conversationTurns", unfold=_TURNS.unfold, columns=("turn", "turns", "prompt")),),
-    writer=Writer(document=lambda rows: _TURNS.document(rows, BEDROCK_RAG), save=save_lines),
+    writer=Writer(
+        document=lambda rows: _TURNS.document(rows, BEDROCK_RAG),
+        save=save_lines,
+        endings=(".jsonl", ".ndjson", ".json"),
+    ),
 )

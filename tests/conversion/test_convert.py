@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from agent_eval_schema import EvalSetError, convert_eval_set, validate_eval_set
 from agent_eval_schema.cli import main
 from agent_eval_schema.conversion.convert import convert_file
-from agent_eval_schema.formats.names import TARGETS
+from agent_eval_schema.formats.names import TARGETS, TargetFormat
 from agent_eval_schema.formats.registry import FORMATS, find_format
 from agent_eval_schema.metrics.support import metrics_of, shown_systems
 from agent_eval_schema.schema import COLUMNS
@@ -708,3 +709,13 @@ def test_a_document_is_in_no_file_that_could_not_be_read(
     with pytest.raises(EvalSetError, match=said):
         convert_eval_set(path, target).write(out)  # type: ignore[arg-type]
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_the_next_command_writes_a_file_that_is_read_again(target: TargetFormat, tmp_path: Path) -> None:
+    made = convert_eval_set(SAMPLES / "good.jsonl", target)
+    written = re.search(r'\.write\("(.+?)"\)', made.to_text())
+    assert written is not None
+    made.write(tmp_path / written[1])
+    again = validate_eval_set(tmp_path / written[1])
+    assert (again.format, again.ok) == (target, True)
