@@ -56,11 +56,13 @@ def _read_input(user_input: Any) -> Any:
         result.append({"role": role, "content": message.get("content")})
         if role == "tool":
             result[-1]["tool_call_id"] = f"call_{next(answered)}"
-        elif own := message.get("tool_calls"):
+        elif isinstance(own := message.get("tool_calls"), list) and own:
             result[-1]["tool_calls"] = [
                 chat.function_call(c.get("name"), c.get("args") or {}, f"call_{i}") if isinstance(c, dict) else c
                 for c, i in zip(own, calls, strict=False)
             ]
+        elif own:  # for the rule on messages to explain
+            result[-1]["tool_calls"] = own
     return {"messages": result}
 
 
