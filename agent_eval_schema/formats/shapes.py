@@ -299,8 +299,8 @@ def write_texts(documents: list[dict[str, Any]]) -> list[str] | None:
 def write_texts_and_ids(documents: list[dict[str, Any]]) -> tuple[list[str] | None, list[str] | None]:
     """The texts, and the ids unless they are made of the texts: where one is, the others have one, too."""
     texts = [d["content"] or "" for d in documents]
-    made = [uri_of(text) for text in texts]
-    ids = [d["doc_uri"] if d["doc_uri"] is not None else own for d, own in zip(documents, made, strict=True)]
+    of_texts = [uri_of(text) for text in texts]
+    ids = [d["doc_uri"] if d["doc_uri"] is not None else uri for d, uri in zip(documents, of_texts, strict=True)]
     if not with_content(documents) and documents:
         return None, ids
-    return texts, None if ids == made and len(with_content(documents)) == len(documents) else ids
+    return texts, None if ids == of_texts and len(with_content(documents)) == len(documents) else ids

@@ -713,9 +713,9 @@ def test_a_document_is_in_no_file_that_could_not_be_read(
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_the_next_command_writes_a_file_that_is_read_again(target: TargetFormat, tmp_path: Path) -> None:
-    made = convert_eval_set(SAMPLES / "good.jsonl", target)
-    written = re.search(r'\.write\("(.+?)"\)', made.to_text())
-    assert written is not None
-    made.write(tmp_path / written[1])
-    again = validate_eval_set(tmp_path / written[1])
+    conversion = convert_eval_set(SAMPLES / "good.jsonl", target)
+    command = re.search(r'\.write\("(.+?)"\)', conversion.to_text())
+    assert command is not None
+    conversion.write(tmp_path / command[1])
+    again = validate_eval_set(tmp_path / command[1])
     assert (again.format, again.ok) == (target, True)
