@@ -47,7 +47,8 @@ def main() -> int:
                 number += count
             done, parts = wait(parts, return_when=FIRST_COMPLETED)
             for result in (part.result() for part in done):
-                cells += result.cells
+                if cells // MILLION < (cells := cells + result.cells) // MILLION:
+                    print(f"{cells:,} cells, {time.monotonic() - start:.0f} s", flush=True)
                 made.update(result.made)
                 for finding in result.findings:
                     if finding.key not in {other.key for other in found}:
@@ -67,6 +68,9 @@ def main() -> int:
 
 PART = 40
 """Cases of few rows that a process takes at once."""
+
+MILLION = 1_000_000
+"""Cells after which a run says how far it is."""
 
 
 def _arguments() -> argparse.Namespace:
