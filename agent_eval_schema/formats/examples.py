@@ -362,8 +362,17 @@ _LETTERS = f"{ascii_uppercase}123456789"
 """How Inspect calls the choices, in order."""
 
 
+def _choices(value: Any) -> list[Any]:
+    """The choices of a cell as Inspect reads them: it splits a text at its commas, or else at its blanks."""
+    given = structured(value)
+    if isinstance(given, str):
+        given = given.split("," if "," in given else None)
+    return [choice for choice in (given if isinstance(given, list) else [given]) if str(choice).strip()]
+
+
 def _inspect_targets(source: Row) -> Iterator[Finding]:
-    choices, targets = all_of(source.get("choices")), structured(source.get(_TARGETS))
+    cell, targets = source.get("choices"), structured(source.get(_TARGETS))
+    choices = [] if cell is None else _choices(cell)
     for target in (targets if isinstance(targets, list) else [targets]) if choices else ():
         if target is not None and str(target).upper() not in [*_LETTERS[: len(choices)]]:
             last = _LETTERS[: len(choices)][-1]

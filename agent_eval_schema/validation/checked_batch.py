@@ -211,10 +211,17 @@ def _are_conversations(rows: Rows) -> Mask:
 
 
 def _texts_in(rows: Rows, name: str) -> pa.Array:
-    """The texts of a column, which may be lists or objects as Arrow has them."""
+    """The texts of a column, which may be lists or objects as Arrow has them; a JSON string is its text."""
     cells = read_cells(rows.batch, name)
     assert cells is not None
-    return cells.texts.array.cast(pa.string()) if isinstance(cells.texts, Texts) else pa.array(cells.texts, pa.string())
+    if isinstance(cells.texts, Texts):
+        return cells.texts.array.cast(pa.string())
+    return pa.array(map(_text_of, cells.texts) if cells.json else cells.texts, pa.string())
+
+
+def _text_of(cell: str | None) -> str | None:
+    value = jsontext.parse(cell) if cell is not None and cell.startswith('"') else cell
+    return value if isinstance(value, str) else cell
 
 
 def demands_one_kind(form: Format, outputs: str) -> bool:
@@ -306,7 +313,7 @@ _PASSED_THROUGH: tuple[tuple[str, str, Callable[[pa.Array], pa.Array]], ...] = (
     ("calls_in_response", "azure_response", partial(pc.match_substring, pattern='"tool_call"')),
     ("tool_results", "azure_response", partial(pc.match_substring, pattern='"tool_result"')),
     ("scenario", "scenario", partial(pc.match_substring_regex, pattern=r"\S")),
-    ("choices", "choices", partial(pc.match_substring, pattern='"')),
+    ("choices", "choices", partial(pc.match_substring_regex, pattern=r'[^\s\[\],"]')),  # Inspect splits a text
     ("response_rubrics", RUBRICS, partial(pc.match_substring, pattern='"FINAL_RESPONSE_QUALITY"')),
     ("tool_use_rubrics", RUBRICS, partial(pc.match_substring, pattern='"TOOL_USE_QUALITY"')),
     ("trajectory_rubrics", RUBRICS, partial(pc.match_substring, pattern='"TRAJECTORY_QUALITY"')),

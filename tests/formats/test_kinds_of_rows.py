@@ -15,6 +15,7 @@ import pytest
 from agent_eval_schema import InvalidEvalSetError, convert_eval_set, normalize_eval_set, validate_eval_set
 from agent_eval_schema.cli import main
 from agent_eval_schema.conversion.convert import convert_file
+from tests.conftest import KINDS
 
 DOCUMENTS = [{"doc_uri": "leave.pdf", "content": "You have 12 days."}]
 SINGLE = {"request": "How many days?", "response": "12.", "expected_response": "12 days."}
@@ -319,6 +320,31 @@ def test_a_target_of_inspect_is_the_letter_of_a_choice(target: Any, count: int) 
     report = validate_eval_set([{**row, "choices": ["Lyon", "Paris"]}], format="inspect")
     assert report.counts.get("AE315", 0) == count
     assert "AE315" not in validate_eval_set([row], format="inspect").counts
+
+
+@pytest.mark.parametrize(
+    ("choices", "count"),
+    [
+        (["Lyon", "Paris"], 2),
+        ([1, 2, 3], 3),
+        (["a", "", " "], 1),
+        ("Lyon, Paris", 2),
+        ("Lyon Paris Nice", 3),
+        ("St Denis,Paris,", 2),
+        ("Lyon", 1),
+        (7, 1),
+        *((none, 0) for none in ([], [""], "", " ", ",", None)),
+    ],
+)
+def test_choices_of_inspect_are_counted_as_it_reads_them(choices: Any, count: int, tmp_path: Path) -> None:
+    """`read_choices` of inspect-ai 0.3.285, which reads CSV files, too."""
+    rows = [{"input": "Capital of France?", "target": target, "choices": choices} for target in ("ZZ", "A")]
+    for data in (rows, KINDS["jsonl"](rows, tmp_path)):
+        report = validate_eval_set(data, format="inspect")
+        messages = [i.message for i in report.iter_issues() if i.code == "AE315" and i.row == 0]
+        last = f"`{chr(ord('A') + count - 1)}`"
+        assert [last in message for message in messages] == [True] * (count > 0)
+        assert report.metric_support["choice"].tolist() == [False, count > 0]
 
 
 EXECUTED: list[tuple[dict[str, Any], list[str]]] = [

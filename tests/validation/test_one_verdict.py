@@ -49,6 +49,7 @@ def verdict(data: Any) -> dict[str, Any]:
         "valid": report.valid_mask.tolist(),
         "issues": [_issue(i) for i in report.iter_issues() if i.code not in OF_THE_CONTAINER],
         "rows": [_cells(row) for row in report.rows.to_dict("records")],
+        "metrics": report.metrics.to_dict("records"),
     }
 
 
