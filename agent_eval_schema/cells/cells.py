@@ -10,13 +10,12 @@ from functools import cached_property, partial
 from typing import Any
 
 import msgspec
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import Struct
 
 from agent_eval_schema.cells.arrow import (
-    _offsets,
+    bytes_of,
     depths,
     is_text,
     is_valid_text,
@@ -94,14 +93,10 @@ def read_cells(batch: pa.RecordBatch, name: str) -> Cells | None:
     if not is_text(array.type):
         array = simplified(array)
     if is_text(array.type):
-        bounds, data = _offsets(array), array.buffers()[2]
-        start, size = int(bounds[0]), int(bounds[-1] - bounds[0])
+        data, deep = bytes_of(array), bool(depths(array)[0])
         if is_json_column(batch.schema.field(at)):
-            nul = size > 0 and b"\\u0000" in data.slice(start, size).to_pybytes()
-            return Cells(True, array.to_pylist(), nul=nul, deep=bool(depths(array)[0]))
-        # the minimum of all bytes shows whether there is a NUL, without a copy of them
-        nul = data is not None and size > 0 and int(np.frombuffer(data, np.uint8, size, start).min()) == 0
-        deep = bool(depths(array)[0])
+            return Cells(True, array.to_pylist(), nul=b"\\u0000" in data.tobytes(), deep=deep)
+        nul = bool(len(data) and data.min() == 0)  # faster than to look for one
         texts, unreadable = _decoded(array)
         return Cells(False, texts, None if unreadable else array, nul, unreadable, deep)
     if type_depth(array.type) > MAX_DEPTH:  # its values are not made: each is as deep as its type

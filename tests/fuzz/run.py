@@ -132,7 +132,7 @@ def _scale(given: Case) -> float:
 
 
 _READINGS = {"validate": 14, "one_verdict": 20, "normalize": 10, "damaged_bytes": 10, "fix": 10, "convert": 10}
-_READINGS |= {"no_values": 8, "redacted": 16, "containers": 10}
+_READINGS |= {"no_values": 8, "redacted": 16, "containers": 10, "review": 16}
 """How often a check reads an input, about: `validate` does before and after each of three entries of two documents."""
 
 _MOST_ROWS = {"every format": 50, "arrow types": 200, "damaged bytes": 200, "traces": SMALL, "own files": SMALL}
