@@ -22,7 +22,8 @@ def is_valid_text(array: pa.Array) -> bool:
         return False
     try:
         data = bytes_of(array)
-        array.validate(full=len(data) > 0 and data.max() >= _NOT_ASCII)
+        is_ascii = not len(data) or (data[:_SAMPLE].max() < _NOT_ASCII and data.max() < _NOT_ASCII)
+        array.validate(full=not is_ascii)
     except ValueError:
         return False
     return True
@@ -30,6 +31,8 @@ def is_valid_text(array: pa.Array) -> bool:
 
 _NOT_ASCII = 0x80
 """The least byte that ASCII, which is UTF-8, does not have: found in a fifth of the time that a full look takes."""
+_SAMPLE = 1 << 16
+"""Bytes that show of most texts in another language what they are."""
 
 
 def bytes_of(array: pa.Array) -> Array:
