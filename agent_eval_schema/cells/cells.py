@@ -92,18 +92,21 @@ def read_cells(batch: pa.RecordBatch, name: str) -> Cells | None:
     array = batch.column(at)
     if not is_text(array.type):
         array = simplified(array)
-    if is_text(array.type):
-        data, deep = bytes_of(array), bool(depths(array)[0])
-        if is_json_column(batch.schema.field(at)):
-            return Cells(True, array.to_pylist(), nul=b"\\u0000" in data.tobytes(), deep=deep)
+    is_of_text = is_text(array.type)
+    deep = is_of_text and bool(depths(array)[0])
+    if is_of_text and not is_json_column(batch.schema.field(at)):
+        data = bytes_of(array)
         nul = bool(len(data) and data.min() == 0)  # faster than to look for one
         texts, unreadable = _decoded(array)
         return Cells(False, texts, None if unreadable else array, nul, unreadable, deep)
-    if type_depth(array.type) > MAX_DEPTH:  # its values are not made: each is as deep as its type
+    if is_of_text:
+        texts = array.to_pylist()
+    elif type_depth(array.type) > MAX_DEPTH:  # its values are not made: each is as deep as its type
         return Cells(True, [STAND_IN if is_present else None for is_present in present(array)], deep=True)
-    plain = plain_values(array.type)
-    texts = [None if v is None or v != v else _json_text(plain(v)) for v in to_values(array)]
-    return Cells(True, texts, nul=any([t is not None and "\\u0000" in t for t in texts]))
+    else:
+        plain = plain_values(array.type)
+        texts = [None if v is None or v != v else _json_text(plain(v)) for v in to_values(array)]
+    return Cells(True, texts, nul=any([t is not None and "\\u0000" in t for t in texts]), deep=deep)
 
 
 def _decoded(array: pa.Array) -> tuple[Sequence[str | None], dict[int, str]]:
