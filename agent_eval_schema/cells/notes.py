@@ -160,9 +160,14 @@ def column_names(schema: pa.Schema) -> list[str]:
     return [field.name for field in schema if not is_hidden(field)]
 
 
+def is_own(field: pa.Field) -> bool:
+    """Whether it is a column of the user, or that of the original lines."""
+    return field.metadata not in (_NOTES, _PLAIN)
+
+
 def own_columns(schema: pa.Schema) -> list[int]:
     """The places of the user's columns, and of the original lines."""
-    return [i for i, field in enumerate(schema) if field.metadata not in (_NOTES, _PLAIN)]
+    return [i for i, field in enumerate(schema) if is_own(field)]
 
 
 def free(name: str, taken: Container[str]) -> str:

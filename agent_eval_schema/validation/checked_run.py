@@ -371,7 +371,7 @@ class CheckedRun:
             notes = by_key(((i.row or 0) - start, {f.name: getattr(i, f.name) for f in NOTE}) for i in issues)
             builder.forget_issues()
             column = pa.array([notes.get(i) for i in range(batch.num_rows)], pa.list_(NOTE))
-            kept = batch.select([i for i in own_columns(batch.schema) if batch.schema.names[i] != ISSUES_COLUMN])
+            kept = batch.select([i for i in own_columns(batch.schema) if batch.schema.field(i).name != ISSUES_COLUMN])
             valid = self.builder.valid[start : start + batch.num_rows]
             yield filtered(kept.append_column(ISSUES_COLUMN, column), ~valid)
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from agent_eval_schema.cells.arrow import plain_values, to_values
 from agent_eval_schema.cells.batch import is_json_column
-from agent_eval_schema.cells.notes import line_texts, own_columns
+from agent_eval_schema.cells.notes import is_own, line_texts
 from agent_eval_schema.io.source import BatchFunction
 from agent_eval_schema.issues import Issue
 from agent_eval_schema.render.report.summary import Excerpt, Location
@@ -111,7 +111,8 @@ def _cell(batch: pa.RecordBatch, row: int, column: str | None) -> _Cell | None:
         texts = line_texts(batch)
         line = None if texts is None else texts[row].as_py()
         return None if line is None else _Cell(line, True, column)
-    at = next((i for i in own_columns(batch.schema) if batch.schema.names[i] == column), None)
+    same_name = batch.schema.get_all_field_indices(column)  # of a thousand columns, for each of a thousand issues
+    at = next((i for i in same_name if is_own(batch.schema.field(i))), None)
     if at is None:
         return None
     value = cell_at(batch, at, row)

@@ -137,7 +137,7 @@ def _json_text(text: str | None, is_json: bool, rows: Rows, name: str) -> bytes 
         return None
     if is_json:
         return _of_json(text.encode(), rows.plan.can_hold_objects)
-    if rows.plan.can_hold_objects and text[:1] == '"':  # a list or a DataFrame holds a string as such
+    if text[:1] == "\ufeff" or (rows.plan.can_hold_objects and text[:1] == '"'):  # a list or a DataFrame holds a string as such
         return jsontext.encode(text)
     value = value_of_cell(text, False)
     return jsontext.encode(jsontext.listed(text) if isinstance(value, jsontext.Malformed) else value)
@@ -145,10 +145,14 @@ def _json_text(text: str | None, is_json: bool, rows: Rows, name: str) -> bytes 
 
 def _of_json(text: bytes, can_hold_objects: bool) -> bytes | None:
     """The JSON text of a JSON cell; a string may be JSON text itself, unless objects can be there and it is of one."""
-    if not text.startswith(b'"') or (can_hold_objects and text.startswith(b'"\\"')):
+    if not text.startswith(b'"') or text.startswith(_MARKED) or (can_hold_objects and text.startswith(b'"\\"')):
         return None if text == b"null" else text
     value = value_of_cell(text.decode(), True)
     return text if isinstance(value, jsontext.Malformed) else jsontext.encode(value)
+
+
+_MARKED = (b'"\xef\xbb\xbf', b'"\\ufeff')
+"""How a string begins in JSON that begins with a byte order mark, as nothing does that was written as JSON."""
 
 
 def _unless_null(text: str | None) -> bytes | None:

@@ -167,4 +167,4 @@ def _cells(batch: pa.RecordBatch, row: int) -> Iterator[tuple[str, str]]:
         elif value.startswith('"') and is_json_column(batch.schema.field(i)):  # a string, as JSON
             inner = jsontext.parse_leniently(value)
             value = inner if isinstance(inner, str) else value
-        yield batch.schema.names[i], value
+        yield batch.schema.field(i).name, value

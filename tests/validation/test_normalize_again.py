@@ -51,12 +51,13 @@ def rows_of(normalized: Any) -> list[Row]:
 
 
 def _value(value: Any) -> Any:
-    if isinstance(value, str):
-        return parse_leniently(value)
+    if isinstance(value, str):  # JSON text of JSON text, too, which a file has for its text
+        inner = parse_leniently(value)
+        return inner if inner == value or not isinstance(inner, str) else _value(inner)
     return value.isoformat() if isinstance(value, datetime.date) else value
 
 
-@pytest.mark.parametrize("text", ['"q"', '"{\\"question\\": \\"x\\"}"', '"\\"q\\""', "q"])
+@pytest.mark.parametrize("text", ['"q"', '"{\\"question\\": \\"x\\"}"', '"\\"q\\""', "q", "\ufeff{}", '\ufeff"q"'])
 @pytest.mark.parametrize("kind", [list, pd.DataFrame])
 def test_text_inputs_that_look_like_json_stay_texts(kind: Callable[[list[Row]], Any], text: str) -> None:
     once = normalize_eval_set(kind([{"inputs": text, "outputs": "a"}]), on_invalid="keep")

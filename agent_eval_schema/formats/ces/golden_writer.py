@@ -224,7 +224,7 @@ class _Writer:
 
     def _leftover(self, fields: _Unwritten) -> None:
         for name, value in fields.fields.items():
-            if value not in ([], ""):
+            if not isinstance(value, list | str) or value:  # it may be an array, which has no truth
                 message = f"`{key_name(name)}` has no column, got {describe(value)}"
                 self._lose(conversion.FIELD, fields.at(name), message)
         fields.fields.clear()

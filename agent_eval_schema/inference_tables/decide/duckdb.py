@@ -150,7 +150,7 @@ class Expressions:
             return pa.table({"__row__": np.arange(batch.num_rows), **absent})
         arrays = [simplified(batch.column(i)) for i in kept]
         texts = [as_text(a) if is_json_column(batch.schema.field(i)) else a for i, a in zip(kept, arrays, strict=True)]
-        return pa.table({**dict(zip([batch.schema.names[i] for i in kept], texts, strict=True)), **absent})
+        return pa.table({**dict(zip([batch.schema.field(i).name for i in kept], texts, strict=True)), **absent})
 
 
 def _array(found: Any, rows: int, sql: str) -> pa.Array:

@@ -5,6 +5,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -180,6 +182,13 @@ def test_fields_of_the_conversation_without_a_column_are_losses() -> None:
         ("AE803", "golden.turns[0].rootSpan"),
     ]
     assert back == [evaluation()]
+
+
+@pytest.mark.parametrize("value", [np.array([]), np.array([1, 2]), pd.Series([1])], ids=repr)
+def test_a_field_that_has_no_truth_is_a_loss(value: Any) -> None:
+    text, losses = ces.golden_csv_text([evaluation(labels=value)])
+    assert [(loss.code, loss.path) for loss in losses] == [("AE803", "labels")]
+    assert ces.read_golden_csv(text).evaluations == [evaluation()]
 
 
 def test_a_field_without_a_value_is_no_loss() -> None:
