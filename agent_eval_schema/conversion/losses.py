@@ -302,6 +302,8 @@ class UnreadValues:
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
+        is_of_turns = find_format(plan.format).own_columns >= {"turn", "history"}
+        self._of_other_rows = ("history",) if is_of_turns else ()  # the turns before it are rows, too
         self._depending: dict[Place, tuple[frozenset[str], bool]] = {}
 
     def among(self, source_rows: Sequence[Row], back: Sequence[Row]) -> Iterator[tuple[Suspect, frozenset[str]]]:
@@ -309,7 +311,8 @@ class UnreadValues:
         canonical columns that depend on it, none if it is not read."""
         if len(self._depending) > MOST_REMEMBERED:
             self._depending.clear()
-        suspects = [s for i, rows in enumerate(zip(source_rows, back, strict=True)) for s in _missing(i, (), *rows)]
+        own = [{k: v for k, v in row.items() if k not in self._of_other_rows} for row in source_rows]
+        suspects = [s for i, rows in enumerate(zip(own, back, strict=True)) for s in _missing(i, (), *rows)]
         shapes = {row: _shape(source_rows[row]) for row in {suspect.row for suspect in suspects}}
         unaltered: dict[int, CanonicalRow] = {}
         while suspects:
