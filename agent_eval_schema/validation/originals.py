@@ -137,7 +137,7 @@ def _json_text(text: str | None, is_json: bool, rows: Rows, name: str) -> bytes 
         return None
     if is_json:
         return _of_json(text.encode(), rows.plan.can_hold_objects)
-    if text[:1] == "\ufeff" or (rows.plan.can_hold_objects and text[:1] == '"'):  # a list or a DataFrame holds a string as such
+    if text[:1] == "\ufeff" or (rows.plan.can_hold_objects and text[:1] == '"'):  # a list has such a string
         return jsontext.encode(text)
     value = value_of_cell(text, False)
     return jsontext.encode(jsontext.listed(text) if isinstance(value, jsontext.Malformed) else value)
