@@ -311,8 +311,8 @@ class UnreadValues:
         canonical columns that depend on it, none if it is not read."""
         if len(self._depending) > MOST_REMEMBERED:
             self._depending.clear()
-        own = [{k: v for k, v in row.items() if k not in self._of_other_rows} for row in source_rows]
-        suspects = [s for i, rows in enumerate(zip(own, back, strict=True)) for s in _missing(i, (), *rows)]
+        pairs = enumerate(zip(source_rows, back, strict=True))
+        suspects = [s for i, pair in pairs for s in _missing(i, (), *pair) if s.path[0] not in self._of_other_rows]
         shapes = {row: _shape(source_rows[row]) for row in {suspect.row for suspect in suspects}}
         unaltered: dict[int, CanonicalRow] = {}
         while suspects:
