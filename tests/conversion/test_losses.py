@@ -19,6 +19,7 @@ from agent_eval_schema.metrics.catalog import SUPPORT_FIELDS
 from agent_eval_schema.rule import Severity
 from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.validation.checked_batch import COLUMNS_OF_FIELD
+from agent_eval_schema.validation.kernel import check_batch
 from tests.conftest import DATA
 from tests.helpers.traces import span, trace
 
@@ -300,3 +301,22 @@ def test_the_parts_of_a_trace_are_not_tried_one_by_one(monkeypatch: pytest.Monke
     converted = convert_eval_set([document], "openai")
     assert len(convert_eval_set(converted.data, "mlflow", format="openai").losses) < 5
     assert 0 < len([path for path in tried if path[:1] == ("item",)]) < 5
+
+
+def test_a_session_of_many_turns_is_read_as_often_as_it_has_turns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not again for each of the turns before a turn, which are rows of their own."""
+    rows_read = 0
+
+    def counted(batch: Any, plan: Any) -> Any:
+        nonlocal rows_read
+        rows_read += batch.num_rows
+        return check_batch(batch, plan)
+
+    monkeypatch.setattr(module, "check_batch", counted)
+    path, turn = tmp_path / "session.test.json", {"query": "Hi", "expected_tool_use": [], "reference": "Hello!"}
+    path.write_text(json.dumps([turn] * 20))
+    lost = convert_eval_set(path, "ragas").losses
+    assert set(lost["path"].dropna()) == {"turn"}
+    assert 20 <= rows_read <= 3 * 20

@@ -11,8 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_eval_schema import validate_eval_set
+from agent_eval_schema.cells.notes import is_own
 from agent_eval_schema.render.report.summary import Excerpt
 from agent_eval_schema.text.jsontext import is_structured
+from agent_eval_schema.validation import excerpts as module
 from agent_eval_schema.validation.excerpts import AFTER, BEFORE, MARKED, _Cell
 from agent_eval_schema.validation.report import run_of, summary_of
 from tests.conftest import Row
@@ -120,3 +122,12 @@ def test_a_cell_with_many_issues_is_parsed_once() -> None:
     calls_of_a_page(1)  # imports, caches
     few, many = calls_of_a_page(200), calls_of_a_page(800)
     assert many - few < 600 * 1_500
+
+
+def test_the_columns_of_a_wide_table_are_not_searched_for_each_issue(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_at = []
+    monkeypatch.setattr(module, "is_own", lambda field: looked_at.append(field.name) or is_own(field))
+    wide = {f"column {i}": i for i in range(300)}
+    rows = [{"request": "", "response": "x", **wide} for _ in range(10)]
+    assert [e and e.marked for e in marked(rows, "AE202")]
+    assert 0 < len(looked_at) <= 2 * len(rows)

@@ -921,8 +921,9 @@ def test_rows_of_any_arrow_type_are_written_or_refused_in_words(cells: pa.Array,
 
 
 @pytest.mark.parametrize("kind", ["string", "binary"])
-def test_bytes_that_are_not_utf_8_are_told(kind: str) -> None:
-    cells = pa.array([b"caf\xe9", b"x"])
+@pytest.mark.parametrize("before", ["caf", "a" * 70_000, "ü" * 10], ids=["short", "long", "other text"])
+def test_bytes_that_are_not_utf_8_are_told(kind: str, before: str) -> None:
+    cells = pa.array([before.encode() + b"\xe9", b"x"])
     cells = pa.Array.from_buffers(pa.string(), 2, cells.buffers()) if kind == "string" else cells
     report = whole(pa.table({"request": cells, "response": ["a", "b"]}))
     assert report.counts == {"AE005": 1}
