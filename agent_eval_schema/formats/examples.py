@@ -364,10 +364,10 @@ _LETTERS = f"{ascii_uppercase}123456789"
 
 def _choices(value: Any) -> list[Any]:
     """The choices of a cell as Inspect reads them: it splits a text at its commas, or else at its blanks."""
-    given = structured(value)
-    if isinstance(given, str):
-        given = given.split("," if "," in given else None)
-    return [choice for choice in (given if isinstance(given, list) else [given]) if str(choice).strip()]
+    parsed = structured(value)
+    if isinstance(parsed, str):
+        parsed = parsed.split("," if "," in parsed else None)
+    return [choice for choice in (parsed if isinstance(parsed, list) else [parsed]) if str(choice).strip()]
 
 
 def _inspect_targets(source: Row) -> Iterator[Finding]:

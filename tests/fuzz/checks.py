@@ -539,8 +539,8 @@ def there_and_back(case: Case, _: Path) -> None:
             again = aes.convert_eval_set(back.data, target, format=home)
             losses = len(there.losses) + len(back.losses) + len(again.losses)
             if not losses and there.converted == back.converted == back.given:
-                made = [row["trace"] for row in back.data.to_dict("records") if _is_made(row.get("trace"))]
-                one, other = (cells_of(written.data, without=made) for written in (there, again))
+                traces = [row["trace"] for row in back.data.to_dict("records") if _is_made(row.get("trace"))]
+                one, other = (cells_of(written.data, without=traces) for written in (there, again))
                 require(one == other, f"{target} differs after {home}: {one[:300]!r} became {other[:300]!r}")
 
 
