@@ -317,6 +317,6 @@ def test_a_session_of_many_turns_is_read_as_often_as_it_has_turns(
     monkeypatch.setattr(module, "check_batch", counted)
     path, turn = tmp_path / "session.test.json", {"query": "Hi", "expected_tool_use": [], "reference": "Hello!"}
     path.write_text(json.dumps([turn] * 20))
-    lost = convert_eval_set(path, "ragas").losses
-    assert set(lost["path"].dropna()) == {"turn"}
+    reported = convert_eval_set(path, "ragas").losses
+    assert set(reported["path"].dropna()) == {"turn"}
     assert 20 <= rows_read <= 3 * 20
