@@ -261,8 +261,6 @@ class Format(Struct, frozen=True, kw_only=True, dict=True):
     # what its rows need
     cell_readers: Mapping[str, Callable[[Any, str], Typed]] = {}
     """Readers of the canonical columns in whose cells the keys of the format may be left."""
-    has_canonical: bool = False
-    """Whether canonical columns may occur in such a table: then messages name these."""
     instead_of_request: Columns = ()
     instead_of_response: Columns = ("request",)
     """The columns one of which a row may have in place of its request or response."""
@@ -270,8 +268,6 @@ class Format(Struct, frozen=True, kw_only=True, dict=True):
     """The hint for a row without a request, where that of the rule does not fit."""
     outputs: Columns = ("response", "trace")
     """The columns that an agent produces."""
-    outputs_as_inputs: Columns = ()
-    """Those of the `outputs` that are inputs here."""
     one_kind: tuple[str, str, str] = ("", "", "")
     """A field (`SUPPORT_FIELDS`) that all rows of a file have or none has, as the platform loads rows of one kind, and
     the names of a row with and without it."""
@@ -282,11 +278,10 @@ class Format(Struct, frozen=True, kw_only=True, dict=True):
     calls_of: Literal["turn", "conversation", "session"] = "turn"
     """What the platform expects calls of: of the last `turn` of a row, of its whole `conversation`, or of all turns of
     the `session`, on the row of its last turn. Those of a `session` only are so in canonical rows, too."""
-    is_rows: bool = True
-    """Whether its rows are evaluation rows. Others have no metrics, and are inspected as a batch (`inspect`)."""
     knows_columns: bool = False
     """Whether the format itself reports unknown columns."""
     inspect: Inspect | None = None
+    """Inspects a batch of rows that are not evaluation rows, and have no metrics."""
     prepare: Callable[[Source], Source] = identity
     """Makes the source whose batches are validated."""
     remarks: Callable[[Sequence[pa.RecordBatch]], list[Finding]] | None = None
@@ -319,6 +314,22 @@ class Format(Struct, frozen=True, kw_only=True, dict=True):
         """The columns that are read: they become canonical columns."""
         of_fields = (name for field in self.fields for name in field.columns)
         return frozenset((*self.columns, *self.read_only_columns, *of_fields))
+
+    @property
+    def has_canonical(self) -> bool:
+        """Whether canonical columns may occur in such a table, as it has none of its own: then messages name these."""
+        return not self.reads
+
+    @property
+    def is_rows(self) -> bool:
+        """Whether its rows are evaluation rows."""
+        return self.inspect is None
+
+    @cached_property
+    def inputs(self) -> frozenset[str]:
+        """The canonical columns that the agent is given: those in the column of the request."""
+        asked = {column_of(field.path) for field in self.fields if field.column == "request"}
+        return frozenset(field.column for field in self.fields if column_of(field.path) in asked)
 
     @cached_property
     def own_columns(self) -> frozenset[str]:

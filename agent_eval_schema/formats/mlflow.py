@@ -572,7 +572,6 @@ MLFLOW = Format(
         ),
     ),
     places=ORIGINS,
-    has_canonical=True,
     cell_readers=WORDS,
     remarks=remarks,
     one_kind=("recorded_session", "test case of a simulated user", "other row"),

@@ -327,7 +327,6 @@ PROMPTFOO = Format(
     read_rest=_read_rest,
     write_rest=_write_rest,
     inspected=("request",),
-    outputs_as_inputs=("retrieved_context",),
     nested=(
         lists_in(*LISTS, unfold=rows_of_configuration, columns=("vars", "assert"), detect=_is_configuration),
         Nested(lambda names, _: any(_EXPECTED.fullmatch(name) for name in names), row_of_csv),

@@ -360,7 +360,7 @@ class ReportBuilder:
         if plan.outputs == "generated":
             fields = {"response": "response", "retrieved_context": "retrieved_uri", "trace": "trace"}
             for name, field in fields.items():
-                if self._seen & BIT[field] and name not in self._format.outputs_as_inputs:
+                if self._seen & BIT[field] and name not in self._format.inputs:
                     message = f"`{self._place(name)}` has values, but outputs will be generated"
                     self._log(Finding(columns.IGNORED_COLUMN, message, name))
         near = self._near[NEAR]

@@ -70,8 +70,7 @@ def log_notes(rows: Rows) -> None:
 def inspect_other_rows(rows: Rows) -> None:
     """The issues of the format in rows that are not evaluation rows, and the name of each."""
     inspect = rows.form.inspect
-    if inspect is None:
-        return
+    assert inspect is not None
     names = rows.writable("request_id")
     for row, name, findings in inspect(rows.batch, rows.unread):
         names[row] = name
