@@ -8,7 +8,8 @@ Every path of every cell is accounted for:
 A suspect is a value of the source that is not in the row that came back. It may only be spelled otherwise (a string
 that became a list of messages), so it is put to the test: the value is altered in the source row, and the row is read
 again. If nothing changes, no column contains the value. There is no table of the values that a format reads; its reader
-does. Rows of one shape are read alike: the value at a path is put to the test in the first of them.
+does. Rows of one shape are read alike, and so are items of a list that have the same shape and neighbors of the same
+shapes, the first and the last two apart: the value at a path is put to the test in the first of them.
 """
 
 from __future__ import annotations
@@ -214,7 +215,8 @@ class Losses:
 
     def unread(self, row: int, path: str, value: Any) -> None:
         """Note the values of a row of the source that no canonical column can represent."""
-        self.add(conversion.NOT_READ, {POSITION: row}, column_of(path), f"{describe(value)} has no column", path)
+        what = f"{_OF_TURNS[path]}, {value}," if path in _OF_TURNS else describe(value)
+        self.add(conversion.NOT_READ, {POSITION: row}, column_of(path), f"{what} has no column", path)
 
     def add_excluded(self, rows: Sequence[int], kind: str) -> None:
         """Note the rows (or evaluations, or turns) that are invalid."""
@@ -225,6 +227,9 @@ class Losses:
         """Note a loss of a row, or of no row."""
         self.issues.append(Finding(rule, message, column, path).issue(row.get(POSITION), row.get("request_id")))
 
+
+_OF_TURNS = {"turn": "the place of the turn in its conversation", "turns": "the number of turns of its conversation"}
+"""What is in the rows of a conversation, and under no key of its file."""
 
 _as_json = msgspec.json.Encoder(enc_hook=repr).encode
 
@@ -312,11 +317,13 @@ class UnreadValues:
         if len(self._depending) > MOST_REMEMBERED:
             self._depending.clear()
         pairs = enumerate(zip(source_rows, back, strict=True))
-        suspects = [s for i, pair in pairs for s in _missing(i, (), *pair) if s.path[0] not in self._of_other_rows]
+        lists = Lists()
+        of_rows = (suspect for i, pair in pairs for suspect in _missing(i, (), *pair, lists))
+        suspects = [suspect for suspect in of_rows if suspect.path[0] not in self._of_other_rows]
         shapes = {row: _shape(source_rows[row]) for row in {suspect.row for suspect in suspects}}
         unaltered: dict[int, CanonicalRow] = {}
         while suspects:
-            found = [((shapes[suspect.row], suspect.path), suspect) for suspect in suspects]
+            found = [((shapes[s.row], lists.path_of_first(s.row, s.path)), s) for s in suspects]
             untested = {place: s for place, s in reversed(found) if place not in self._depending}
             self._probe(source_rows, unaltered, untested)
             suspects = []
@@ -330,7 +337,7 @@ class UnreadValues:
                     yield suspect, columns
                 else:
                     parts_came = came if isinstance(came, type(value)) else type(value)()
-                    suspects += _missing(suspect.row, suspect.path, value, parts_came)
+                    suspects += _missing(suspect.row, suspect.path, value, parts_came, lists)
 
     def _probe(
         self, source_rows: Sequence[Row], unaltered: dict[int, CanonicalRow], suspects: Mapping[Place, Suspect]
@@ -357,9 +364,10 @@ Place: TypeAlias = "tuple[bytes, Path]"
 """The shape of a row, and a path in it."""
 
 
-def _shape(row: Row) -> bytes:
-    """What the reading of a row may depend on: its keys, the types of its values, the words that may be a role or a
-    type, and of a number its sign, its fraction and a single digit (a label); not which text it has in a place."""
+def _shape(row: Any) -> bytes:
+    """What the reading of a row, or of a part of one, may depend on: its keys, the types of its values, the words that
+    may be a role or a type, and of a number its sign, its fraction and a single digit (a label); not which text it has
+    in a place."""
     try:
         return hashlib.blake2b(msgspec.json.encode(_form(row)), digest_size=16).digest()
     except (ValueError, TypeError, ArithmeticError, RecursionError):  # a shape of its own
@@ -408,7 +416,40 @@ class Suspect(Struct, frozen=True):
     came: Any
 
 
-def _missing(row: int, path: Path, value: Any, came: Any) -> Iterator[Suspect]:
+class Lists:
+    """The lists on the way to suspects, by their rows and paths."""
+
+    def __init__(self) -> None:
+        self.items: dict[tuple[int, Path], list[Any]] = {}
+        self._firsts: dict[tuple[int, Path], list[int]] = {}
+
+    def path_of_first(self, row: int, path: Path) -> Path:
+        """A path by the first items that are read as those on it are."""
+        steps: Iterator[str | int] = (
+            self._first(row, path[:depth])[step] if isinstance(step, int) else step for depth, step in enumerate(path)
+        )
+        return tuple(steps)
+
+    def _first(self, row: int, path: Path) -> list[int]:
+        if (firsts := self._firsts.get((row, path))) is None:
+            firsts = self._firsts[row, path] = first_alike(self.items[row, path])
+        return firsts
+
+
+def first_alike(items: Sequence[Any]) -> list[int]:
+    """Per item of a list the first one that is read alike."""
+    shapes = [b"", *map(_shape, items), b""]
+    places: dict[tuple[bytes, ...], list[int]] = {}
+    for place, around in enumerate(zip(shapes, shapes[1:], shapes[2:], strict=False)):
+        places.setdefault(around, []).append(place)
+    firsts = list(range(len(items)))
+    for alike in places.values():
+        for place in alike[2:-2]:
+            firsts[place] = alike[2]
+    return firsts
+
+
+def _missing(row: int, path: Path, value: Any, came: Any, lists: Lists) -> Iterator[Suspect]:
     """The parts of a value that are not in the one that came back. Spelling of keys (camelCase) does not count."""
     value = structured(value) if value.__class__ is str else value
     came = structured(came) if came.__class__ is str else came
@@ -419,13 +460,14 @@ def _missing(row: int, path: Path, value: Any, came: Any) -> Iterator[Suspect]:
         parts = [(k, v, came[k] if k in came else spelled.get(_plain_key(k), ABSENT)) for k, v in value.items()]
     elif value.__class__ is list and came.__class__ is list and len(path) < DEEPEST:
         parts = [(i, *pair) for i, pair in enumerate(zip_longest(value, came[: len(value)], fillvalue=ABSENT))]
+        lists.items[row, path] = value
     else:
         if value is not None and (value != came or isinstance(value, bool) != isinstance(came, bool)):
             yield Suspect(row, path, value, came)
         return
     for key, part, part_came in parts:
         if part.__class__ is not str or part_came.__class__ is not str or part != part_came:
-            yield from _missing(row, (*path, key), part, part_came)
+            yield from _missing(row, (*path, key), part, part_came, lists)
 
 
 def _plain_key(key: Any) -> str:

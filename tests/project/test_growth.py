@@ -1,5 +1,5 @@
-"""The calls of profiles, diffs, comparisons and HTML reports grow in proportion to the data, which is doubled three
-times."""
+"""The calls of profiles, diffs, comparisons, conversions and HTML reports grow in proportion to the data, which is
+doubled three times."""
 
 import copy
 from collections.abc import Callable
@@ -8,7 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agent_eval_schema import EvalResult, EvalTask, diff_eval_sets, profile_eval_set, validate_eval_set
+from agent_eval_schema import (
+    EvalResult,
+    EvalTask,
+    convert_eval_set,
+    diff_eval_sets,
+    profile_eval_set,
+    validate_eval_set,
+)
 from tests.benchmarks.calls import calls_of
 from tests.benchmarks.growth import DOUBLINGS, Row, call, messages, row, trace
 
@@ -19,6 +26,10 @@ SHAPES: dict[str, tuple[Callable[[int], list[Row]], int]] = {
     "columns": (lambda n: [row(i, **{f"c{c}": "x" for c in range(n)}) for i in range(3)], 25),
     "messages": (lambda n: [row(0, request=messages(n))], 50),
     "documents": (lambda n: [row(0, retrieved_context=[{"doc_uri": f"d{i}"} for i in range(n)])], 50),
+    "documents with other keys": (
+        lambda n: [row(0, retrieved_context=[{"doc_uri": f"d{i}", "score": 0.9 / (i + 1)} for i in range(n)])],
+        50,
+    ),
     "calls": (lambda n: [row(0, reference_trajectory=[call(i) for i in range(n)])], 50),
     "spans": (lambda n: [row(0, trace=trace(n, n))], 25),
     "length of a text": (lambda n: [row(0, response="some words here. " * n)], 50),
@@ -36,6 +47,7 @@ VERBS: dict[str, Callable[[list[Row]], object]] = {
     "profile": lambda rows: profile_eval_set(rows).to_html(),
     "diff": lambda rows: diff_eval_sets(rows, _changed(rows)).to_html(),
     "report": lambda rows: validate_eval_set(rows).to_html(),
+    "conversion": lambda rows: convert_eval_set(rows, "ragas"),
 }
 
 
