@@ -316,14 +316,15 @@ class UnreadValues:
         canonical columns that depend on it, none if it is not read."""
         if len(self._depending) > MOST_REMEMBERED:
             self._depending.clear()
+        lists, left_out = Lists(), self._of_other_rows
         pairs = enumerate(zip(source_rows, back, strict=True))
-        lists = Lists()
-        of_rows = (suspect for i, pair in pairs for suspect in _missing(i, (), *pair, lists))
-        suspects = [suspect for suspect in of_rows if suspect.path[0] not in self._of_other_rows]
+        suspects = [s for i, pair in pairs for s in _missing(i, (), *pair, lists) if s.path[0] not in left_out]
         shapes = {row: _shape(source_rows[row]) for row in {suspect.row for suspect in suspects}}
         unaltered: dict[int, CanonicalRow] = {}
         while suspects:
-            found = [((shapes[s.row], lists.path_of_first(s.row, s.path)), s) for s in suspects]
+            found = [
+                ((shapes[s.row], lists.path_of_first(s.row, s.path) if s.path[1:] else s.path), s) for s in suspects
+            ]
             untested = {place: s for place, s in reversed(found) if place not in self._depending}
             self._probe(source_rows, unaltered, untested)
             suspects = []
