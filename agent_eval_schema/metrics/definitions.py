@@ -4,7 +4,8 @@
     document_recall   retrieved_context,                      retrieved_uri, expected_uri  their doc_uris   why NaN
                       expected_retrieved_context                                           → 0 to 1
 
-`reads` are columns, `needs` the same in the terms of the catalog. Values come in the types of schema.py, in the order
+`reads` are columns (METRIC_INPUTS of evaluation/score.py: the question is `prompt`, the expected response `reference`),
+`needs` the same in the terms of the catalog (metrics/fields.json). Values come in the types of schema.py, in the order
 of `reads`, and options by name.
 """
 
@@ -15,8 +16,8 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from agent_eval_schema.metrics import answers, tool_calls
-from agent_eval_schema.metrics.catalog import FAILURE, METRICS, TOOL_CALL_NEEDS, Need
-from agent_eval_schema.metrics.metric_info import MetricInfo
+from agent_eval_schema.metrics.catalog import FAILURE, METRICS, TOOL_CALL_NEEDS, Direction, Need
+from agent_eval_schema.metrics.metric_info import SHARE, MetricInfo
 from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS, score_trajectory, single_tool_use
 from agent_eval_schema.runtime.extensions import Extension, extensions
 
@@ -24,12 +25,24 @@ SINGLE_TOOL_USE = "trajectory_single_tool_use"
 
 
 class Definition(NamedTuple):
-    """A metric of a row: columns, required fields, the function (a score or NaN), and why a row may have no score."""
+    """A metric of a row: columns, required fields, the function (a score or NaN), why a row may have no score; and what
+    the scores mean, where it is not more of a share."""
 
     reads: tuple[str, ...]
     needs: tuple[Need, ...]
     measure: Callable[..., float]
     undefined: str = "the metric is not defined for this row"
+    direction: Direction = "higher"
+    scale: tuple[float, float | None] = SHARE
+    unit: str = ""
+
+    def info(self, name: str) -> MetricInfo:
+        return MetricInfo(name, self.direction, self.scale, unit=self.unit)
+
+
+def _amount(column: str, field: str, unit: str) -> Definition:
+    """A figure that is in the row, less of which is better."""
+    return Definition((column,), (field,), float, direction="lower", scale=(0.0, None), unit=unit)
 
 
 _TEXTS = (("response", "reference"), ("response", "expected_response"))
@@ -41,6 +54,7 @@ _NO_PRECISION = "expected_retrieved_context is empty, or no document with a doc_
 _NO_TRAJECTORY = 'a trajectory is empty, which has no score with empty="nan"'
 _NO_CALL_IN_TEXT = "the reference is no JSON text with tool_calls"
 _NO_WORD = "the reference has no word of ASCII letters or digits, the only ones that ROUGE compares"
+_TOKENS = ("input", "output", "total")
 _NO_CALL = "reference_trajectory is empty: no call is expected"
 
 DEFINITIONS: dict[str, Definition] = {
@@ -59,11 +73,9 @@ DEFINITIONS: dict[str, Definition] = {
     "tool_name_match": Definition(*_TEXTS, tool_calls.tool_name_match, _NO_CALL_IN_TEXT),
     "tool_parameter_key_match": Definition(*_TEXTS, tool_calls.tool_parameter_key_match, _NO_CALL_IN_TEXT),
     "tool_parameter_kv_match": Definition(*_TEXTS, tool_calls.tool_parameter_kv_match, _NO_CALL_IN_TEXT),
-    "input_token_count": Definition(("input_token_count",), ("input_tokens",), float),
-    "output_token_count": Definition(("output_token_count",), ("output_tokens",), float),
-    "total_token_count": Definition(("total_token_count",), ("total_tokens",), float),
-    "latency_seconds": Definition(("latency_seconds",), ("latency",), float),
-    FAILURE: Definition((FAILURE,), ("failure",), float),
+    **{f"{kind}_token_count": _amount(f"{kind}_token_count", f"{kind}_tokens", "tokens") for kind in _TOKENS},
+    "latency_seconds": _amount("latency_seconds", "latency", "s"),
+    FAILURE: Definition((FAILURE,), ("failure",), float, direction="lower"),
 }
 
 NAMES = frozenset([*DEFINITIONS, *(metric.name for metric in METRICS)])

@@ -11,7 +11,7 @@ from typing import Any
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from agent_eval_schema.metrics.catalog import FAILURE, LATENCY, METRICS, PLATFORMS, Metric
+from agent_eval_schema.metrics.catalog import LATENCY, METRICS, PLATFORMS, Metric
 from agent_eval_schema.metrics.definitions import DEFINITIONS, NAMES, metrics_of_packages
 from agent_eval_schema.metrics.metric_info import COUNTED, SHARE, STEPS, MetricInfo, word_of, words_in
 from agent_eval_schema.runtime.groups import by_key
@@ -63,18 +63,11 @@ CATALOG: dict[Metric, MetricInfo] = {metric: _of_catalog(metric) for metric in M
 """What is known of each metric of each platform."""
 
 
-def _of_definition(name: str) -> MetricInfo:
-    if name in (LATENCY, "latency_seconds"):
-        return MetricInfo(name, "lower", (0.0, None), unit="s")
-    if name.endswith("_token_count"):
-        return MetricInfo(name, "lower", (0.0, None), unit="tokens")
-    return MetricInfo(name, "lower" if name == FAILURE else "higher", SHARE)
-
-
 def _by_word() -> dict[str, MetricInfo]:
     """By the name of a metric, in any spelling: the information that all platforms agree on; else it is unknown. An
     amount keeps its name: what a platform scores from 0 to 1 under it, such as a limit that was kept, is not asked."""
-    every = (*CATALOG.values(), *map(_of_definition, (*DEFINITIONS, LATENCY)))
+    own = [definition.info(name) for name, definition in DEFINITIONS.items()]
+    every = (*CATALOG.values(), *own, DEFINITIONS["latency_seconds"].info(LATENCY))
     found = by_key((word_of(info.name), info) for info in every)
     amounts = {word: [i for i in infos if i.scale is not None and i.scale[1] is None] for word, infos in found.items()}
     return {word: _common(word, amounts[word] or infos) for word, infos in found.items()}

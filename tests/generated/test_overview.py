@@ -17,4 +17,4 @@ def test_the_list_is_that_of_the_registry() -> None:
     if os.environ.get("UPDATE_GOLDEN"):
         entries = [{k: v for k, v in entry._asdict().items() if k != "package"} for entry in made]  # the same for all
         FILE.write_text(json.dumps(entries, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    assert overview() == made
+    assert overview() == made, f"UPDATE_GOLDEN=1 python -m pytest tests/generated writes {FILE.name}"

@@ -87,6 +87,7 @@ TEXTS = [
         quoted_lines(f"{', '.join(SYSTEMS)} or all"),
     ),
     ("README.md", "| read and written | ", " |\n", titles(True)),
+    ("docs/index.md", "and reads and writes the formats\n", ".\n", wrapped(titles(True), 0)),
     ("README.md", "| read | ", ", inference tables |\n", titles(False)),
 ]
 
@@ -100,4 +101,4 @@ def test_a_text_has_the_names_of_the_registry(path: str, before: str, after: str
     made = place.sub(lambda _: text, whole, count=1)
     if os.environ.get("UPDATE_GOLDEN"):
         file.write_text(made, encoding="utf-8")
-    assert file.read_text(encoding="utf-8") == made
+    assert file.read_text(encoding="utf-8") == made, f"UPDATE_GOLDEN=1 python -m pytest tests/generated writes {path}"

@@ -7,9 +7,12 @@ import numpy as np
 import pytest
 
 from agent_eval_schema import EvalSetError, MetricInfo
-from agent_eval_schema.metrics.definitions import FIELD_OF_INPUT, RowMetric
+from agent_eval_schema.evaluation.score import METRIC_INPUTS
+from agent_eval_schema.metrics.catalog import FAILURE, SUPPORT_FIELDS
+from agent_eval_schema.metrics.definitions import DEFINITIONS, FIELD_OF_INPUT, Definition, RowMetric
 from agent_eval_schema.metrics.known_metrics import CATALOG, metric_info
 from agent_eval_schema.metrics.metric_info import numbers_of, parse_scale
+from agent_eval_schema.schema import COLUMNS
 
 
 def test_words_of_judges_are_numbers() -> None:
@@ -27,6 +30,20 @@ def test_a_metric_of_a_row_reads_columns_that_rows_have(reads: tuple[str, ...]) 
         RowMetric(info=MetricInfo("bleu"), reads=reads, measure=len, better={}, worse={})
     metric = RowMetric(info=MetricInfo("bleu"), reads=("prompt", "reference"), measure=len, better={}, worse={})
     assert metric.needs == (FIELD_OF_INPUT["prompt"], FIELD_OF_INPUT["reference"])
+
+
+@pytest.mark.parametrize("name", DEFINITIONS)
+def test_a_definition_reads_columns_and_needs_fields_that_there_are(name: str) -> None:
+    reads, needs, *_ = DEFINITIONS[name]
+    assert set(reads) <= {*METRIC_INPUTS, *COLUMNS, FAILURE}, "METRIC_INPUTS of evaluation/score.py, or a figure"
+    fields = {field for need in needs for field in (need if isinstance(need, tuple) else (need,))}
+    assert fields <= set(SUPPORT_FIELDS), "a key of metrics/fields.json"
+
+
+def test_a_definition_states_what_its_scores_mean() -> None:
+    copied = Definition(("response",), ("response",), len, direction="lower", scale=(0.0, None), unit="words")
+    assert copied.info("copied") == MetricInfo("copied", "lower", (0.0, None), unit="words")
+    assert DEFINITIONS["bleu"].info("bleu") == MetricInfo("bleu", "higher", (0.0, 1.0))
 
 
 def test_scales_and_units_of_the_catalog() -> None:

@@ -15,14 +15,17 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_a_verb_keeps_to_its_budget_of_calls(verb: str) -> None:
-    calls = calls_per_row(verb)
-    assert calls <= BUDGETS[verb]
+    calls = round(calls_per_row(verb))  # of 512 rows: what a batch costs once is no call of a row
+    place = "BUDGETS of tests/benchmarks/calls.py"
+    assert calls <= BUDGETS[verb], f"judge columns, not rows; else raise {place}, with the reason in the commit"
     if sys.version_info[:2] == (3, 11):  # later versions of Python inline comprehensions
-        assert calls > BUDGETS[verb] * 0.8, "lower the budget"
+        assert calls > BUDGETS[verb] * 0.8, f"lower {place}"
 
 
 @pytest.mark.parametrize("column", MOST)
 def test_a_good_cell_keeps_to_its_budget_of_visits(column: str) -> None:
     visited = visits(column)
     assert "decoding.requests.last_user_text" in visited  # it is followed up to where its length is taken
-    assert len(visited) <= MOST[column], sorted(visited)
+    place = "MOST of tests/benchmarks/visits.py, by one for a new `Step`, with the reason in the commit"
+    advice = f"`python -m tests.benchmarks.visits` lists them: let fewer functions hold the cell; else raise {place}"
+    assert len(visited) <= MOST[column], advice

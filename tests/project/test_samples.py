@@ -36,8 +36,8 @@ def test_every_format_has_a_good_and_a_broken_sample(format: str) -> None:
     """That they are what their names claim is tested with the figures of the index."""
     names = [name for name, of, *_ in INDEX if of == format]
     good, broken = ([name for name in names if ("broken" in name) == is_broken] for is_broken in (False, True))
-    assert good
-    assert broken
+    assert good, f"sample_data/README.md has no line of a valid sample of {format}"
+    assert broken, f"sample_data/README.md has no line of a broken sample of {format}"
     assert max(validate_eval_set(SAMPLES / name).invalid_count for name in broken) >= 2
 
 
@@ -60,7 +60,8 @@ def test_the_index_has_the_figures_of_the_check(entry: tuple[str, ...]) -> None:
         assert (figures, "AE111" in report.counts) == ([str(report.row_count), "", ""], True)
         return
     counts = [report.row_count, report.count("error"), report.count("warning")]
-    assert (report.format, [str(count) for count in counts]) == (format, figures)
+    found = report.format, [str(count) for count in counts]
+    assert (format, figures) == found, f"sample_data/README.md: rows, errors and warnings of {name} are {found}"
     assert ("broken" in name) == (report.count("error") > 0)
     if "broken" not in name:
         assert report.count("warning") == 0

@@ -23,7 +23,7 @@ def compare(path: Path, text: str) -> None:
     if os.environ.get("UPDATE_GOLDEN"):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
-    assert text == path.read_text(encoding="utf-8")
+    assert text == path.read_text(encoding="utf-8"), f"{path.name}: UPDATE_GOLDEN=1 writes it; read the difference"
 
 
 def report_on(name: str, monkeypatch: pytest.MonkeyPatch, **options: object) -> Report:
