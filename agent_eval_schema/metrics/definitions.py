@@ -41,7 +41,7 @@ class Definition(NamedTuple):
 
 
 def _amount(column: str, field: str, unit: str) -> Definition:
-    """A figure that is in the row, less of which is better."""
+    """A figure that the row contains: less is better."""
     return Definition((column,), (field,), float, direction="lower", scale=(0.0, None), unit=unit)
 
 
