@@ -26,6 +26,6 @@ def test_a_verb_keeps_to_its_budget_of_calls(verb: str) -> None:
 def test_a_good_cell_keeps_to_its_budget_of_visits(column: str) -> None:
     visited = visits(column)
     assert "decoding.requests.last_user_text" in visited  # it is followed up to where its length is taken
-    place = "MOST of tests/benchmarks/visits.py, by one for a new `Step`, with the reason in the commit"
+    place = "MOST of tests/benchmarks/visits.py, with the reason in the commit"
     advice = f"`python -m tests.benchmarks.visits` lists them: let fewer functions hold the cell; else raise {place}"
     assert len(visited) <= MOST[column], advice
