@@ -1,4 +1,4 @@
-"""score: predicted against reference trajectories."""
+"""score: the metrics that need no model, of trajectories, answers, documents and tool calls."""
 
 from __future__ import annotations
 
@@ -32,13 +32,14 @@ def add(commands: Commands) -> None:
         "score sample_data/vertex.jsonl",
         "score sample_data/vertex.jsonl --tool-name get_order --min trajectory_recall=0.9",
         "score sample_data/vertex.jsonl --against sample_data/vertex.jsonl --fail-on-regression significant",
-        "score sample_data/vertex.jsonl --metrics trajectory_recall --write-scores scores.csv",
+        "score sample_data/good.jsonl --metrics document_recall,exact_match --write-scores scores.csv",
     ]
-    command = add_command(commands, "score", run, "score predicted against reference trajectories", examples)
+    about = "compute metrics that need no model: of trajectories, answers, documents, tool calls"
+    command = add_command(commands, "score", run, about, examples)
     command.add_argument("file", metavar="FILE", help=ROW_FILES)
     command.reads_and_writes(["file", "against"], ["write_scores"])
     command.add_format()
-    names = "comma-separated names (default: all but trajectory_f1)"
+    names = "comma-separated names (default: all of trajectories but trajectory_f1)"
     command.option("metrics", "--metrics", names, metavar="METRICS", **REPEATABLE)
     command.option("metrics", "--tool-name", "add trajectory_single_tool_use of this tool", metavar="TOOL")
     repeated = "how precision and recall count repeated calls (default: membership)"
@@ -78,11 +79,10 @@ def _bound(text: str) -> tuple[str, float]:
     with suppress(ValueError):
         if math.isfinite(mean := float(bound)):
             return metric, mean
-    from agent_eval_schema.metrics.definitions import SINGLE_TOOL_USE
-    from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS
+    from agent_eval_schema.metrics.definitions import DEFINITIONS
     from agent_eval_schema.text.choices import meant
 
-    close = meant(metric, [*TRAJECTORY_METRICS, SINGLE_TOOL_USE])
+    close = meant(metric, DEFINITIONS)
     raise argparse.ArgumentTypeError(f"expected METRIC=MEAN, such as trajectory_recall=0.9; got {text!r}{close}")
 
 
@@ -91,9 +91,10 @@ def run(arguments: argparse.Namespace) -> int:
     from msgspec.structs import replace
 
     from agent_eval_schema.evaluation.result_blocks import result_json, result_view
-    from agent_eval_schema.evaluation.score import score_trajectories
+    from agent_eval_schema.evaluation.score import score_named
+    from agent_eval_schema.evaluation.task_metrics import row_metrics
     from agent_eval_schema.metrics.definitions import SINGLE_TOOL_USE
-    from agent_eval_schema.metrics.trajectory import DEFAULT_METRICS
+    from agent_eval_schema.metrics.trajectory import DEFAULT_METRICS, TRAJECTORY_METRICS
     from agent_eval_schema.render.printable import as_text
     from agent_eval_schema.text.choices import require_choice
 
@@ -102,6 +103,9 @@ def run(arguments: argparse.Namespace) -> int:
         if getattr(arguments, option) and not arguments.against:
             raise EvalSetError(f"--{option.replace('_', '-')} needs --against OLD")
     metrics = codes_in(arguments.metrics) or DEFAULT_METRICS
+    for metric in metrics:
+        if metric != SINGLE_TOOL_USE:  # which takes a tool
+            require_choice("--metrics", metric, (*TRAJECTORY_METRICS, *row_metrics()))
     for bound in ("min", "max"):
         for metric, _ in getattr(arguments, bound):  # a wrong name is reported before the file is read
             require_choice(f"--{bound}", metric, (*metrics, *([SINGLE_TOOL_USE] if arguments.tool_name else [])))
@@ -109,7 +113,7 @@ def run(arguments: argparse.Namespace) -> int:
         example = f"--min {metrics[0]}=0.8"
         raise EvalSetError(f"--confidence has no effect without --min or --max: set a threshold, such as {example}")
     options = {name: getattr(arguments, name) for name in ("tool_name", "duplicates", "empty", "match")}
-    result, *older = (score_trajectories(open_input(file, arguments), metrics, **options) for file in read)
+    result, *older = (score_named(open_input(file, arguments), metrics, **options) for file in read)
     comparison = older[0].compare(result, key=arguments.key) if older else None
     regressions = []
     if comparison is not None:

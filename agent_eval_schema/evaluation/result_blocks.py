@@ -265,7 +265,8 @@ def next_commands(result: ScoredRows) -> list[NextCommand]:
     if not result.row_count or is_perfect(result) or not result.metrics:
         return []
     ran = any(line.metric == FAILURE for line in result._lines)
-    command = result._call.command("score", "--html", "scores.html") if of_trajectories and not ran else ""
+    is_named = of_trajectories or "metrics" in result._call.options
+    command = result._call.command("score", "--html", "scores.html") if is_named and not ran else ""
     return [NextCommand(command or 'result.save("scores.html")', "shows the rows, those with the worst scores first")]
 
 

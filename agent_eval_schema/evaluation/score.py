@@ -56,6 +56,7 @@ from agent_eval_schema.evaluation.task_metrics import (
     metric_name,
     require_metrics,
     row_metrics,
+    trajectory_metrics,
 )
 from agent_eval_schema.evaluation.trajectories import (
     ToolUseMetric,
@@ -315,12 +316,26 @@ def score_trajectories(
             raise EvalSetError(
                 f"{metric} is not a trajectory metric: EvalTask(data, [{name!r}]).evaluate() measures {name}"
             )
+    how: dict[str, Any] = {"tool_name": tool_name, "duplicates": duplicates, "empty": empty, "match": match}
+    return score_named(source, metrics, TRAJECTORY_METRICS, **how)
+
+
+def score_named(
+    data: Source,
+    metrics: Sequence[TrajectoryMetric],
+    names: Sequence[str] = (),
+    *,
+    tool_name: str | None = None,
+    duplicates: Duplicates = "membership",
+    empty: Empty = "define",
+    match: Match = "call",
+) -> EvalResult:
+    """The scores of a source by metrics of these `names`, else by any that need no model."""
     chosen = [m for m in metrics if m != SINGLE_TOOL_USE or tool_name is None]
     if tool_name is not None:
         chosen.append(ToolUseMetric(tool_name))
-    require_metrics(chosen, TRAJECTORY_METRICS, (ToolUseMetric,))
-    options = TrajectoryOptions(tuple(chosen), duplicates, empty, match)
-    return score_rows(source, options.metrics, options)
+    required = require_metrics(chosen, names, (ToolUseMetric,))
+    return score_rows(data, required, TrajectoryOptions(trajectory_metrics(required), duplicates, empty, match))
 
 
 def score_rows(
@@ -368,7 +383,10 @@ class Scoring:
         names = tuple(map(metric_name, self._metrics))
         stated = (metric._info for metric in self._metrics if isinstance(metric, CustomMetric | PointwiseMetric))
         whole = joined_parts(self._parts, names)
-        call = Call(self._source.name, {**self._source.options, **self._options.not_default})
+        named = tuple(metric for metric in self._metrics if isinstance(metric, str))
+        is_named = all(isinstance(metric, str | ToolUseMetric) for metric in self._metrics)
+        more = {"metrics": named} if named not in ((), DEFAULT_METRICS) and is_named else {}
+        call = Call(self._source.name, {**self._source.options, **self._options.not_default, **more})
         record = ResultRecord(
             metrics=names,
             row_count=self._rows,

@@ -18,7 +18,7 @@ from agent_eval_schema.evaluation.table import FAILED_CALL, EvalInputs
 from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.metrics.definitions import SINGLE_TOOL_USE
 from agent_eval_schema.metrics.intervals import Numbers
-from agent_eval_schema.metrics.trajectory import DEFAULT_METRICS, Duplicates, Empty, Match, require_options
+from agent_eval_schema.metrics.trajectory import Duplicates, Empty, Match, require_options
 from agent_eval_schema.metrics.trajectory_columns import (
     ABSENT,
     GIVEN,
@@ -92,13 +92,11 @@ class TrajectoryOptions(Struct, frozen=True):
 
     @property
     def not_default(self) -> dict[str, Any]:
-        """The options of a call that are not the defaults, as `score` takes them."""
-        names = tuple(m for m in self.metrics if isinstance(m, str))
-        found: dict[str, Any] = {"metrics": names} if names and names != DEFAULT_METRICS else {}
+        """The options of a call that are not the defaults, as `score` takes them, but for the names of its metrics."""
         tools = [m.tool_name for m in self.metrics if not isinstance(m, str)]
-        found |= {"tool_name": tools[-1]} if tools else {}
         defaults = TrajectoryOptions(self.metrics)
-        return found | {name: value for name, value in asdict(self).items() if value != getattr(defaults, name)}
+        found = {name: value for name, value in asdict(self).items() if value != getattr(defaults, name)}
+        return {"tool_name": tools[-1], **found} if tools else found
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -137,7 +137,7 @@ def command(here: Path, site: Path, *words: str) -> subprocess.CompletedProcess[
         ("validate tickets.jsonl --select HD --fail-on warning", "HD001 insecure-link"),
         ("metrics tickets.jsonl", "Metric coverage (agent-eval-schema-tickets)"),
         ("metrics tickets.jsonl --system agent-eval-schema-tickets", "brevity"),
-        ("score tickets.jsonl --metrics brevity", "brevity is not a trajectory metric: EvalTask"),
+        ("score tickets.jsonl --metrics brevity", "brevity  not scored"),
     ],
 )
 def test_every_command_knows_the_format(words: str, shown: str, here: Path, installed: Path) -> None:

@@ -6,13 +6,22 @@ import json
 import math
 import os
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 
-from agent_eval_schema import CustomMetric, EvalSetError, EvalTask, load_result, score_trajectories, validate_eval_set
+from agent_eval_schema import (
+    CustomMetric,
+    EvalSetError,
+    EvalTask,
+    ToolUseMetric,
+    load_result,
+    score_trajectories,
+    validate_eval_set,
+)
 from agent_eval_schema.cli import main
 from agent_eval_schema.evaluation.mlflow_run import MlflowEvaluation
 from agent_eval_schema.evaluation.result import EvalResult, result_of_evaluation
@@ -284,12 +293,36 @@ def test_score_writes(seed_file: str, tmp_path: Path, capsys: pytest.CaptureFixt
         (["--min", "trajectory_recall=0.2"], 0),
         (["--min", "trajectory_recall=0.3"], 1),
         (["--metrics", "trajectory_recall", "--min", "trajectory_precision=0.1"], 2),
-        (["--metrics", "bleu"], 2),
+        (["--metrics", "blue"], 2),
+        (["--metrics", "exact_match"], 1),  # no row has a response
         (["--write-scores", "/nowhere/at/all.parquet"], 2),
     ],
 )
 def test_exit_codes(seed_file: str, options: list[str], code: int) -> None:
     assert main(["score", seed_file, "--quiet", *options]) == code
+
+
+def test_score_computes_any_metric_that_needs_no_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As an EvalTask does; the command that it prints computes them again."""
+    path = KINDS["jsonl"](
+        [{"request": "Hi", "response": text, "expected_response": "Yes."} for text in ("Yes.", "No")], tmp_path
+    )
+    metrics, page = ["exact_match", "trajectory_recall", "rouge_l"], tmp_path / "again.html"
+    given = ["score", str(path), "--metrics", ",".join(metrics), "--tool-name", "search", "--allow-unscored"]
+    assert main([*given, "--output", "json"]) == 0
+    made = EvalTask(path, [*metrics, ToolUseMetric("search")]).evaluate()
+    assert json.loads(capsys.readouterr().out)["summary_metrics"] == json.loads(made.to_json())["summary_metrics"]
+    assert main(["score", str(path), "--metrics", "exact_match,rouge_l"]) == 0
+    _, *words = shlex.split(capsys.readouterr().out.splitlines()[-1])
+    assert words == ["score", str(path), "--metrics", "exact_match,rouge_l", "--html", "scores.html"]
+    assert main([*words[:-1], str(page)]) == 0
+    assert "rouge_l" in page.read_text("utf-8")
+
+
+def test_a_metric_of_ones_own_is_in_no_command(tmp_path: Path) -> None:
+    path = KINDS["jsonl"]([{"request": "Hi", "response": "No", "expected_response": "Yes."}], tmp_path)
+    result = EvalTask(path, ["exact_match", CustomMetric("size", lambda row: len(row["response"]))]).evaluate()
+    assert 'result.save("scores.html")' in str(result)
 
 
 def test_why_a_minimum_is_missed_is_said_even_with_quiet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
