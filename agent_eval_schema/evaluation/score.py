@@ -323,7 +323,7 @@ def score_trajectories(
 def score_named(
     data: Source,
     metrics: Sequence[TrajectoryMetric],
-    names: Sequence[str] = (),
+    names: Iterable[str] = (),
     *,
     tool_name: str | None = None,
     duplicates: Duplicates = "membership",
