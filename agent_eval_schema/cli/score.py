@@ -122,8 +122,9 @@ def run(arguments: argparse.Namespace) -> int:
         comparison._failed = bool(regressions)
     in_json = arguments.output == "json"
     view = result_view(result)
-    hidden = "--html" if arguments.html else "result."  # the page has the rows; a command line has no variable
-    view = replace(view, following=[one for one in view.following if hidden not in one.command])
+    # a command line has no variable, and the page has the rows
+    hidden = ("result.", "--html") if arguments.html else ("result.",)
+    view = replace(view, following=[one for one in view.following if not any(part in one.command for part in hidden)])
     compared = comparison.lines if comparison is not None else ()
     text = result_json(result, compared=compared) if in_json else as_text(view, color=in_color())
     print_text(text, arguments.output)

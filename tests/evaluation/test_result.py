@@ -317,6 +317,9 @@ def test_score_computes_any_metric_that_needs_no_model(tmp_path: Path, capsys: p
     assert words == ["score", str(path), "--metrics", "exact_match,rouge_l", "--html", "scores.html"]
     assert main([*words[:-1], str(page)]) == 0
     assert "rouge_l" in page.read_text("utf-8")
+    capsys.readouterr()
+    assert main([*given, "--html", str(page)]) == 0
+    assert "result." not in capsys.readouterr().out  # a command line has no variable
 
 
 def test_a_metric_of_ones_own_is_in_no_command(tmp_path: Path) -> None:
