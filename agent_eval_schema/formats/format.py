@@ -327,9 +327,9 @@ class Format(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def inputs(self) -> frozenset[str]:
-        """The canonical columns that the agent is given: those in the column of the request."""
-        asked = {column_of(field.path) for field in self.fields if field.column == "request"}
-        return frozenset(field.column for field in self.fields if column_of(field.path) in asked)
+        """The canonical columns that the agent gets: those in the column of the request."""
+        with_request = {column_of(field.path) for field in self.fields if field.column == "request"}
+        return frozenset(field.column for field in self.fields if column_of(field.path) in with_request)
 
     @cached_property
     def own_columns(self) -> frozenset[str]:

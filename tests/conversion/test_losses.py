@@ -349,7 +349,7 @@ def test_what_is_lost_of_a_conversation_is_named_by_what_it_is() -> None:
     """Its file has no such key."""
     turns = [{"user_content": {"parts": [{"text": text}]}} for text in ("One?", "Two?")]
     evalset = {"eval_set_id": "s", "eval_cases": [{"eval_id": "a", "conversation": turns}]}
-    lost = convert_eval_set(evalset, "bedrock", format="adk").losses
-    assert set(lost[lost["path"] == "turns"]["message"]) == {
+    losses = convert_eval_set(evalset, "bedrock", format="adk").losses
+    assert set(losses[losses["path"] == "turns"]["message"]) == {
         "the number of turns of its conversation, 2, has no column"
     }

@@ -308,8 +308,8 @@ def test_score_computes_any_metric_that_needs_no_model(tmp_path: Path, capsys: p
         [{"request": "Hi", "response": text, "expected_response": "Yes."} for text in ("Yes.", "No")], tmp_path
     )
     metrics, page = ["exact_match", "trajectory_recall", "rouge_l"], tmp_path / "again.html"
-    given = ["score", str(path), "--metrics", ",".join(metrics), "--tool-name", "search", "--allow-unscored"]
-    assert main([*given, "--output", "json"]) == 0
+    command = ["score", str(path), "--metrics", ",".join(metrics), "--tool-name", "search", "--allow-unscored"]
+    assert main([*command, "--output", "json"]) == 0
     made = EvalTask(path, [*metrics, ToolUseMetric("search")]).evaluate()
     assert json.loads(capsys.readouterr().out)["summary_metrics"] == json.loads(made.to_json())["summary_metrics"]
     assert main(["score", str(path), "--metrics", "exact_match,rouge_l"]) == 0
@@ -318,7 +318,7 @@ def test_score_computes_any_metric_that_needs_no_model(tmp_path: Path, capsys: p
     assert main([*words[:-1], str(page)]) == 0
     assert "rouge_l" in page.read_text("utf-8")
     capsys.readouterr()
-    assert main([*given, "--html", str(page)]) == 0
+    assert main([*command, "--html", str(page)]) == 0
     assert "result." not in capsys.readouterr().out  # a command line has no variable
 
 
