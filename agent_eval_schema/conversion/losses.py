@@ -16,9 +16,9 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import islice, zip_longest
+from itertools import zip_longest
 from numbers import Integral, Number
 from typing import Any, Literal, TypeAlias
 from uuid import uuid4
@@ -294,6 +294,9 @@ ORIGINALS = frozenset(columns_of(JsonValue))
 BATCH_SIZE = 512
 """Altered rows that are read at once."""
 
+MOST_ALONE = 16
+"""Suspects of a row that are read one by one."""
+
 MOST_REMEMBERED = 20_000
 """Places whose dependents are remembered."""
 
@@ -344,25 +347,49 @@ class UnreadValues:
         self, source_rows: Sequence[Row], unaltered: dict[int, CanonicalRow], suspects: Mapping[Place, Suspect]
     ) -> None:
         """Read a copy of the source row of each suspect in which its value is altered, and remember which canonical
-        columns then differ from those of the `unaltered` row, and whether the value is a part of one of these cells."""
-        left = iter(suspects.items())
-        while part := list(islice(left, BATCH_SIZE)):
-            new = sorted({s.row for _, s in part} - unaltered.keys())
-            altered = [_altered_at(source_rows[s.row], s.path) for _, s in part]
+        columns then differ from those of the `unaltered` row, and whether the value is a part of one of these cells.
+
+        Of many suspects of a row, most of them keys that nobody reads, the values are altered at once. If that makes no
+        difference, or all of them differ in one original, it is so for each; otherwise those of each half are altered.
+        """
+        of_rows: dict[int, Group] = {}
+        for place, suspect in suspects.items():
+            of_rows.setdefault(suspect.row, []).append((place, suspect))
+        groups = deque(part for group in of_rows.values() for part in _apart(group))
+        while groups:
+            part = [groups.popleft() for _ in range(min(BATCH_SIZE, len(groups)))]
+            sources = [source_rows[group[0][1].row] for group in part]
+            altered = [_altered_at(row, [s.path for _, s in g]) for row, g in zip(sources, part, strict=True)]
+            new = sorted({group[0][1].row for group in part} - unaltered.keys())
             read = check_batch(batch_of_rows([*(source_rows[i] for i in new), *altered]), self._plan)
             rows = to_rows(rows_of(read))
             unaltered.update(zip(new, rows, strict=False))
-            for (place, suspect), row in zip(part, rows[len(new) :], strict=True):
-                before = unaltered[suspect.row]
+            for group, source, changed, row in zip(part, sources, altered, rows[len(new) :], strict=True):
+                before = unaltered[group[0][1].row]
                 columns = frozenset(name for name in COLUMNS if before[name] != row[name])
+                if len(group) > 1 and columns:
+                    changes = _changes(source, changed)
+                    if any(_changes(before[name], row[name]) != changes for name in columns):
+                        middle = len(group) // 2
+                        groups.extend((*_apart(group[:middle]), *_apart(group[middle:])))
+                        continue
                 cells = [structured(before[name]) for name in columns - ORIGINALS]
-                around = _values_on(source_rows[suspect.row], suspect.path)
-                is_whole = any(value in cells for value in around if isinstance(value, dict | list))
-                self._depending[place] = columns, is_whole
+                for place, suspect in group:
+                    around = _values_on(source, suspect.path)
+                    is_whole = any(value in cells for value in around if isinstance(value, dict | list))
+                    self._depending[place] = columns, is_whole
 
 
 Place: TypeAlias = "tuple[bytes, Path]"
 """The shape of a row, and a path in it."""
+
+Group: TypeAlias = "list[tuple[Place, Suspect]]"
+"""Suspects of one row whose values are altered at once."""
+
+
+def _apart(group: Group) -> list[Group]:
+    """The group, or, if it is small, each of its suspects alone."""
+    return [group] if len(group) > MOST_ALONE else [[one] for one in group]
 
 
 def _shape(row: Any) -> bytes:
@@ -482,14 +509,31 @@ def _values_on(value: Any, path: Path) -> Iterator[Any]:
         yield structured(value)
 
 
-def _altered_at(value: Any, path: Path) -> Any:
-    """A copy of a value in which everything at the path is another value of its type."""
-    if not path:
-        return _altered(value)
+def _altered_at(value: Any, paths: Iterable[Path]) -> Any:
+    """A copy of a value in which everything at the paths is another value of its type."""
+    inner: dict[str | int, list[Path]] = {}
+    for path in paths:
+        if not path:
+            return _altered(value)
+        inner.setdefault(path[0], []).append(path[1:])
     value = structured(value)
     if isinstance(value, list):
-        return [_altered_at(v, path[1:]) if i == path[0] else v for i, v in enumerate(value)]
-    return {k: _altered_at(v, path[1:]) if k == path[0] else v for k, v in value.items()}
+        return [_altered_at(v, inner[i]) if i in inner else v for i, v in enumerate(value)]
+    return {k: _altered_at(v, inner[k]) if k in inner else v for k, v in value.items()}
+
+
+def _changes(before: Any, after: Any) -> list[str]:
+    """The leaves of an altered value, or of a copy of it, that are others than before, in no order."""
+    found, left = [], [(before, after)]
+    while left:
+        before, after = map(structured, left.pop())
+        if isinstance(before, Mapping) and isinstance(after, Mapping):
+            left += ((before.get(key), value) for key, value in after.items())
+        elif isinstance(before, list) and isinstance(after, list):
+            left += zip_longest(before, after)
+        elif before != after:
+            found.append(repr(after))
+    return sorted(found)
 
 
 def _altered(value: Any, depth: int = 0) -> Any:

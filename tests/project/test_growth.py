@@ -1,5 +1,5 @@
-"""The calls of profiles, diffs, comparisons, conversions and HTML reports grow in proportion to the data, which is
-doubled three times."""
+"""The calls of validations with their HTML report, profiles, diffs, comparisons and conversions grow in proportion to the
+data, which is doubled three times."""
 
 import copy
 from collections.abc import Callable
@@ -17,23 +17,7 @@ from agent_eval_schema import (
     validate_eval_set,
 )
 from tests.benchmarks.calls import calls_of
-from tests.benchmarks.growth import DOUBLINGS, Row, call, messages, row, trace
-
-SHAPES: dict[str, tuple[Callable[[int], list[Row]], int]] = {
-    "rows": (lambda n: [row(i, expected_response=f"It is {i * 7919}.") for i in range(n)], 50),
-    "rows of one question": (lambda n: [row(i, request="Which?", expected_response=str(i)) for i in range(n)], 50),
-    "rows with an issue": (lambda n: [row(i, request=" ", tags={"t": f"{i}"}) for i in range(n)], 50),
-    "columns": (lambda n: [row(i, **{f"c{c}": "x" for c in range(n)}) for i in range(3)], 25),
-    "messages": (lambda n: [row(0, request=messages(n))], 50),
-    "documents": (lambda n: [row(0, retrieved_context=[{"doc_uri": f"d{i}"} for i in range(n)])], 50),
-    "documents with other keys": (
-        lambda n: [row(0, retrieved_context=[{"doc_uri": f"d{i}", "score": 0.9 / (i + 1)} for i in range(n)])],
-        50,
-    ),
-    "calls": (lambda n: [row(0, reference_trajectory=[call(i) for i in range(n)])], 50),
-    "spans": (lambda n: [row(0, trace=trace(n, n))], 25),
-    "length of a text": (lambda n: [row(0, response="some words here. " * n)], 50),
-}
+from tests.benchmarks.growth import DOUBLINGS, SHAPES, Row
 
 
 def _changed(rows: list[Row]) -> list[Row]:
@@ -51,14 +35,17 @@ VERBS: dict[str, Callable[[list[Row]], object]] = {
 }
 
 
-def require_proportion(run: Callable[[Any], object], make: Callable[[int], Any], first: int) -> None:
+def require_proportion(run: Callable[[Any], object], make: Callable[[int], Any]) -> None:
     """Require that a doubling adds at most twice the calls of the one before, with some for larger tables."""
-    run(make(first))  # fills caches
-    sizes = [first << doubling for doubling in range(DOUBLINGS + 1)]
+    run(make(FIRST))  # fills caches
+    sizes = [FIRST << doubling for doubling in range(DOUBLINGS + 1)]
     calls = [calls_of(run, make(size)) for size in sizes]
     *before, last = np.maximum(np.diff(calls), MOST_FIXED)
     assert last <= MOST_TIMES * max(before), dict(zip(sizes, calls, strict=True))
 
+
+FIRST = 50
+"""The size before it is doubled."""
 
 MOST_TIMES = 2.6
 """Of a cost that grows with the square of the size a doubling adds four times the calls of the one before."""
@@ -70,7 +57,7 @@ MOST_FIXED = 500
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("verb", VERBS)
 def test_calls_grow_in_proportion(verb: str, shape: str) -> None:
-    require_proportion(VERBS[verb], *SHAPES[shape])
+    require_proportion(VERBS[verb], SHAPES[shape])
 
 
 def test_the_calls_of_a_comparison_grow_in_proportion() -> None:
@@ -79,7 +66,7 @@ def test_the_calls_of_a_comparison_grow_in_proportion() -> None:
         again = [{**cells, "response": str(i % 2)} for i, cells in enumerate(rows)]
         return [EvalTask(table, ["exact_match"]).evaluate() for table in (rows, again)]
 
-    require_proportion(lambda results: results[0].compare(results[1]).to_html(), scored, 50)
+    require_proportion(lambda results: results[0].compare(results[1]).to_html(), scored)
 
 
 def test_a_cost_that_grows_with_the_square_is_found() -> None:
@@ -89,4 +76,4 @@ def test_a_cost_that_grows_with_the_square_is_found() -> None:
                 one.get("request") == other.get("request")  # noqa: B015
 
     with pytest.raises(AssertionError, match="400"):
-        require_proportion(compare_all, *SHAPES["rows"])
+        require_proportion(compare_all, SHAPES["rows"])
