@@ -1,9 +1,8 @@
 """How fast and how small the package is, beside what does less: ``python -m tests.benchmarks [WORDS]``.
 
-Each figure is a line of `LINES`: what is timed, in Python, and what it is compared with. A measurement is a process
-of its own; those that are compared take turns, and the least of each counts, as a neighbor can only make a run
-slower. On one core it is CPU time, on two it is that of the clock. Read the ratios, not the seconds: machines are
-shared and differ. Nothing here passes or fails a test; of WORDS only the lines are measured that have them.
+Each figure is a line of `LINES`: what is timed, in Python, and what it is compared with (measure.py says how). Read
+the ratios, not the seconds: machines are shared and differ. Nothing here passes or fails a test; of WORDS only the
+lines are measured that have them.
 
     --write             puts the table into docs/concepts/performance.md, with the commit and its date
     --share 0.1         a tenth of the rows, for a trial
@@ -15,77 +14,12 @@ from __future__ import annotations
 import argparse
 import os
 import platform
-import subprocess
-import sys
-import tempfile
-import threading
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from importlib.metadata import version
-from pathlib import Path
-from typing import NamedTuple
 
 from tests.benchmarks import against
-
-# This process imports neither pyarrow nor the package: a child's peak memory starts with what its parent holds.
+from tests.benchmarks.measure import Cost, Line, Work, at_least, at_most, measured, memory, rate, seconds
 
 ROUNDS = 3
-WARM_UP_ROWS = 64
-"""The first rows fill the caches of decoders and lazy modules; they are not timed."""
-
-
-class Work(NamedTuple):
-    """What is timed: a statement about `data`, which an expression makes of `n` rows. `before` is run once; the clock
-    is that of the core, or on two `cores` that of the wall. Of a `whole` process its start counts, too."""
-
-    run: str
-    data: str = "None"
-    rows: int = 1
-    cores: int = 1
-    before: str = ""
-    whole: bool = False
-
-
-class Cost(NamedTuple):
-    """What a row costs, in seconds, and the most memory of all processes, in MB."""
-
-    seconds: float
-    memory: float
-
-
-class Line(NamedTuple):
-    """A figure: `show` writes it, and whether the goal is met, of the costs of the works."""
-
-    what: str
-    works: tuple[Work, ...]
-    show: Callable[..., tuple[str, str, bool]]
-
-
-def at_most(goal: float) -> Callable[[Cost, Cost], tuple[str, str, bool]]:
-    """The first takes at most so many times the time of the second."""
-    return lambda ours, other: (f"{ours.seconds / other.seconds:.2f} × the time", f"{goal} ×",
-                                ours.seconds <= goal * other.seconds)  # fmt: skip
-
-
-def at_least(goal: float) -> Callable[[Cost, Cost], tuple[str, str, bool]]:
-    """The first is at least so many times as fast as the second."""
-    return lambda ours, other: (f"{other.seconds / ours.seconds:.2f} times as fast", f"{goal} times",
-                                other.seconds >= goal * ours.seconds)  # fmt: skip
-
-
-def rate(goal: float) -> Callable[[Cost], tuple[str, str, bool]]:
-    return lambda cost: (f"{1 / cost.seconds:,.0f} rows/s", f"{goal:,} rows/s", cost.seconds * goal <= 1)
-
-
-def memory(goal: float) -> Callable[..., tuple[str, str, bool]]:
-    """The peak, and those of fewer rows before it."""
-    return lambda *costs: (", ".join(f"{cost.memory:,.0f}" for cost in costs) + " MB", f"{goal:,} MB",
-                           costs[-1].memory <= goal)  # fmt: skip
-
-
-def seconds(goal: float) -> Callable[[Cost], tuple[str, str, bool]]:
-    return lambda cost: (f"{cost.seconds:.3f} s", f"{goal} s", cost.seconds <= goal)
 
 
 def validated(data: str, rows: int, cores: int = 1) -> Work:
@@ -176,96 +110,6 @@ LINES = (
     Line("the same: a key until the next row is there",
          (Work("n = 1; spent = others.review_times(data)['key']", "rows_of('plain', n)", 100_000, 2),), seconds(0.05)),
 )  # fmt: skip
-
-
-_CHILD = """
-import json, os, sys, time, warnings
-from pathlib import Path
-warnings.simplefilter("ignore")
-if {cores} == 1:
-    os.sched_setaffinity(0, {{min(os.sched_getaffinity(0))}})
-import pandas as pd
-import agent_eval_schema as aes
-from agent_eval_schema import ces
-from tests.benchmarks import others
-from tests.benchmarks.rows import file, rows_of, table, texts
-folder = {folder!r}
-clock = time.process_time if {cores} == 1 else time.perf_counter
-{before}
-spent = 0
-n = {few}
-data = {data}
-{run}
-n = {rows}
-data = {data}
-spent, start = 0, clock()
-{run}
-print(json.dumps((spent or clock() - start) / n))
-"""
-
-
-COMPILED = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-"""The environment of what is measured: a start is that of compiled code."""
-
-
-def cost_of(work: Work, folder: str) -> Cost:
-    """Run a work in a process of its own. What fails ends the run with what it complains about."""
-    few = min(WARM_UP_ROWS, work.rows)
-    code = work.run if work.whole else _CHILD.format(folder=folder, few=few, **work._asdict())
-    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as complaints:
-        command = [sys.executable, "-c", code]
-        child = subprocess.Popen(command, cwd=against.ROOT, env=COMPILED, stdout=output, stderr=complaints)
-        peak = [0.0]
-        watch = threading.Thread(target=_watched, args=(child, peak))
-        watch.start()
-        _, status, usage = os.wait4(child.pid, 0)
-        child.returncode = os.waitstatus_to_exitcode(status)
-        watch.join()
-        output.seek(0)
-        complaints.seek(0)
-        if child.returncode:
-            sys.exit(f"{work.run}: exit {child.returncode}\n{complaints.read()[-2000:].decode(errors='replace')}")
-        own = usage.ru_utime + usage.ru_stime
-        return Cost(own if work.whole else float(output.read().splitlines()[-1]), peak[0] / 1e3)
-
-
-def _watched(child: subprocess.Popen[bytes], peak: list[float]) -> None:
-    while child.returncode is None:
-        peak[0] = max(peak[0], sum(map(_proportional_set, _family(child.pid))))
-        time.sleep(0.1)
-
-
-def _family(pid: int) -> Iterator[int]:
-    """A process and its descendants, as far as they still live."""
-    yield pid
-    for children in Path(f"/proc/{pid}/task").glob("*/children"):
-        with suppress(OSError):
-            for child in map(int, children.read_text().split()):
-                yield from _family(child)
-
-
-def _proportional_set(pid: int) -> float:
-    """The memory of a process in kB; what n processes share counts an n-th."""
-    with suppress(OSError):
-        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
-            if line.startswith("Pss:"):
-                return float(line.split()[1])
-    return 0.0
-
-
-def measured(lines: Sequence[Line], rounds: int, share: float) -> Iterator[list[str]]:
-    """What was measured, the result, the goal, and whether it is met, per line."""
-    costs: dict[Work, Cost] = {}
-    with tempfile.TemporaryDirectory() as folder:
-        for what, works, show in lines:
-            works = tuple(work._replace(rows=max(int(work.rows * share), 1)) for work in works)
-            for _ in range(rounds):
-                for work in (work for work in works if work not in costs or rounds > 1):
-                    found = cost_of(work, folder)
-                    before = costs.get(work, found)
-                    costs[work] = Cost(min(found.seconds, before.seconds), max(found.memory, before.memory))
-            result, goal, is_met = show(*(costs[work] for work in works))
-            yield [what, result, goal, "" if is_met else "missed"]
 
 
 def main() -> None:

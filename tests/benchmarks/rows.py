@@ -1,10 +1,10 @@
 """Rows to measure with: recorded ones, in which only a number differs from row to row.
 
 `tests/data/benchmarks/rows.jsonl` has for each kind one row or more, which take turns: `plain` (a question, an
-answer, a reference, documents), `trace` (20 KB of MLflow: an agent plans, retrieves twice, calls two tools and
-answers), `short trace` (4 KB), `otel` (the long one in OpenTelemetry), `payload` (a logged call of 5 KB, every other
-one with its trace), `trajectory` (five calls, every other one as expected), `golden` (an evaluation of a golden CSV)
-and `evaluation` (Evaluation JSON of eight turns).
+answer, a reference, documents), `documents` (short ones, none of which is expected), `trace` (20 KB of MLflow: an agent
+plans, retrieves twice, calls two tools and answers), `short trace` (4 KB), `otel` (the long one in OpenTelemetry),
+`payload` (a logged call of 5 KB, every other one with its trace), `trajectory` (five calls, every other one as
+expected), `golden` (an evaluation of a golden CSV) and `evaluation` (Evaluation JSON of eight turns).
 """
 
 from __future__ import annotations

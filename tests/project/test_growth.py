@@ -1,5 +1,5 @@
-"""The calls of validations with their HTML report, profiles, diffs, comparisons and conversions grow in proportion to the
-data, which is doubled three times."""
+"""The calls of validations with their HTML report, of profiles, diffs, comparisons and conversions grow in proportion
+to the data, which is doubled three times."""
 
 import copy
 from collections.abc import Callable
