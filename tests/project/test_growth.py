@@ -51,8 +51,8 @@ MOST_TIMES = 2.6
 """Of a cost that grows with the square of the size a doubling adds four times the calls of the one before."""
 
 MOST_FIXED = 4_000
-"""Calls that a larger table may take once: a longer list or text is shown, up to where it is cut. Each pair of 400 parts
-would take 80,000."""
+"""Calls that a larger table may take once: a longer list or text is shown, up to where it is cut. Each pair of 400
+parts would take 80,000."""
 
 
 @pytest.mark.parametrize("shape", SHAPES)
