@@ -8,7 +8,8 @@ Every path of every cell is accounted for:
 A suspect is a value of the source that is not in the row that came back. It may only be spelled otherwise (a string
 that became a list of messages), so it is put to the test: the value is altered in the source row, and the row is read
 again. If nothing changes, no column contains the value. There is no table of the values that a format reads; its reader
-does. Rows of one shape are read alike: the value at a path is put to the test in the first of them. Many values of a
+does. Rows of one shape are read alike, and so are items of a list that have the same shape and neighbors of the same
+shapes, the first and the last two apart: the value at a path is put to the test in the first of them. Many values of a
 row are altered at once, then those of the half in which there is a difference, and so on.
 """
 
@@ -319,13 +320,15 @@ class UnreadValues:
         canonical columns that depend on it, none if it is not read."""
         if len(self._depending) > MOST_REMEMBERED:
             self._depending.clear()
-        left_out = self._of_other_rows
+        lists, left_out = Lists(), self._of_other_rows
         pairs = enumerate(zip(source_rows, back, strict=True))
-        suspects = [s for i, pair in pairs for s in _missing(i, (), *pair) if s.path[0] not in left_out]
+        suspects = [s for i, pair in pairs for s in _missing(i, (), *pair, lists) if s.path[0] not in left_out]
         shapes = {row: _shape(source_rows[row]) for row in {suspect.row for suspect in suspects}}
         unaltered: dict[int, CanonicalRow] = {}
         while suspects:
-            found = [((shapes[s.row], s.path), s) for s in suspects]
+            found = [
+                ((shapes[s.row], lists.path_of_first(s.row, s.path) if s.path[1:] else s.path), s) for s in suspects
+            ]
             untested = {place: s for place, s in reversed(found) if place not in self._depending}
             self._probe(source_rows, unaltered, untested)
             suspects = []
@@ -339,7 +342,7 @@ class UnreadValues:
                     yield suspect, columns
                 else:
                     parts_came = came if isinstance(came, type(value)) else type(value)()
-                    suspects += _missing(suspect.row, suspect.path, value, parts_came)
+                    suspects += _missing(suspect.row, suspect.path, value, parts_came, lists)
 
     def _probe(
         self, source_rows: Sequence[Row], unaltered: dict[int, CanonicalRow], suspects: Mapping[Place, Suspect]
@@ -442,7 +445,40 @@ class Suspect(Struct, frozen=True):
     came: Any
 
 
-def _missing(row: int, path: Path, value: Any, came: Any) -> Iterator[Suspect]:
+class Lists:
+    """The lists on the way to suspects, by their rows and paths."""
+
+    def __init__(self) -> None:
+        self.items: dict[tuple[int, Path], list[Any]] = {}
+        self._firsts: dict[tuple[int, Path], list[int]] = {}
+
+    def path_of_first(self, row: int, path: Path) -> Path:
+        """A path by the first items that are read as those on it are."""
+        steps: Iterator[str | int] = (
+            self._first(row, path[:depth])[step] if isinstance(step, int) else step for depth, step in enumerate(path)
+        )
+        return tuple(steps)
+
+    def _first(self, row: int, path: Path) -> list[int]:
+        if (firsts := self._firsts.get((row, path))) is None:
+            firsts = self._firsts[row, path] = first_alike(self.items[row, path])
+        return firsts
+
+
+def first_alike(items: Sequence[Any]) -> list[int]:
+    """Per item of a list the first one that is read alike."""
+    shapes = [b"", *map(_shape, items), b""]
+    places: dict[tuple[bytes, ...], list[int]] = {}
+    for place, around in enumerate(zip(shapes, shapes[1:], shapes[2:], strict=False)):
+        places.setdefault(around, []).append(place)
+    firsts = list(range(len(items)))
+    for alike in places.values():
+        for place in alike[2:-2]:
+            firsts[place] = alike[2]
+    return firsts
+
+
+def _missing(row: int, path: Path, value: Any, came: Any, lists: Lists) -> Iterator[Suspect]:
     """The parts of a value that are not in the one that came back. Spelling of keys (camelCase) does not count."""
     value = structured(value) if value.__class__ is str else value
     came = structured(came) if came.__class__ is str else came
@@ -453,13 +489,14 @@ def _missing(row: int, path: Path, value: Any, came: Any) -> Iterator[Suspect]:
         parts = [(k, v, came[k] if k in came else spelled.get(_plain_key(k), ABSENT)) for k, v in value.items()]
     elif value.__class__ is list and came.__class__ is list and len(path) < DEEPEST:
         parts = [(i, *pair) for i, pair in enumerate(zip_longest(value, came[: len(value)], fillvalue=ABSENT))]
+        lists.items[row, path] = value
     else:
         if value is not None and (value != came or isinstance(value, bool) != isinstance(came, bool)):
             yield Suspect(row, path, value, came)
         return
     for key, part, part_came in parts:
         if part.__class__ is not str or part_came.__class__ is not str or part != part_came:
-            yield from _missing(row, (*path, key), part, part_came)
+            yield from _missing(row, (*path, key), part, part_came, lists)
 
 
 def _plain_key(key: Any) -> str:

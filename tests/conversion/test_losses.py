@@ -10,7 +10,16 @@ import pytest
 
 from agent_eval_schema import convert_eval_set, validate_eval_set
 from agent_eval_schema.conversion import losses as module
-from agent_eval_schema.conversion.losses import PRESENCE, REPORTED, Losses, _difference, _missing, _shape
+from agent_eval_schema.conversion.losses import (
+    PRESENCE,
+    REPORTED,
+    Lists,
+    Losses,
+    _difference,
+    _missing,
+    _shape,
+    first_alike,
+)
 from agent_eval_schema.conversion.work import plan_of
 from agent_eval_schema.formats.format import POSITION, Written
 from agent_eval_schema.formats.names import TARGETS
@@ -153,7 +162,7 @@ def test_keys_that_differ_in_spelling_only_are_different_keys(extra: dict[str, A
     for key in extra:
         given = {"keys": extra}
         back = {"keys": {k: v for k, v in extra.items() if k != key}}
-        assert [found.path for found in _missing(0, (), given, back)] == [("keys", key)]
+        assert [found.path for found in _missing(0, (), given, back, Lists())] == [("keys", key)]
 
 
 @pytest.mark.parametrize(
@@ -211,7 +220,9 @@ OBJECTS = [('{"x": 1, "y": 2}', {"x": 1, "y": 3}), ({"x": 1, "y": 2}, '{"x":1,"y
 
 @pytest.mark.parametrize(("given", "came"), OBJECTS)
 def test_of_an_object_that_comes_back_as_text_only_what_differs_is_missing(given: Any, came: Any) -> None:
-    assert [(found.path, found.value, found.came) for found in _missing(0, ("a",), given, came)] == [(("a", "y"), 2, 3)]
+    assert [(found.path, found.value, found.came) for found in _missing(0, ("a",), given, came, Lists())] == [
+        (("a", "y"), 2, 3)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -320,6 +331,18 @@ def test_a_session_of_many_turns_is_read_as_often_as_it_has_turns(
     reported = convert_eval_set(path, "ragas").losses
     assert set(reported["path"].dropna()) == {"turn"}
     assert 20 <= rows_read <= 3 * 20
+
+
+def test_items_of_a_list_are_read_alike_if_they_and_their_neighbors_are() -> None:
+    """The first two and the last two of them are read for themselves, as a reader may take the first or the last."""
+    documents = [{"content": f"The text number {i}", "score": 0.9} for i in range(6)]
+    assert first_alike(documents) == [0, 1, 2, 3, 4, 5]
+    assert first_alike([*documents, *documents]) == [0, 1, 2, 3, *[3] * 5, 9, 10, 11]
+    user, agent, tool = ({"role": role} for role in ("user", "assistant", "tool"))
+    chat = [user, agent] * 5
+    assert first_alike(chat) == [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]
+    chat = [user, agent] * 8
+    assert first_alike([*chat[:8], tool, *chat[8:]])[7:10] == [7, 8, 9]
 
 
 @pytest.mark.parametrize("target", ["adk", "bedrock", "mlflow", "ragas"])

@@ -32,6 +32,7 @@ VERBS: dict[str, Callable[[list[Row]], object]] = {
     "diff": lambda rows: diff_eval_sets(rows, _changed(rows)).to_html(),
     "report": lambda rows: validate_eval_set(rows).to_html(),
     "conversion": lambda rows: convert_eval_set(rows, "ragas"),
+    "conversion of other messages": lambda rows: convert_eval_set(rows, "bedrock"),
 }
 
 
