@@ -92,7 +92,7 @@ def are_sessions(names: Sequence[str], head: Head) -> bool:
 def turns_of_evalset(document: Mapping[str, Any]) -> Iterator[Unfolded]:
     """The turns of an evalset, of the cases under either spelling of the key. The issues of an evalset or a case are
     reported on its first turn. google-adk reads no cases under `evalCases`, so it has no issues for them."""
-    found = _by_turn(inspect_value(document))
+    findings = _by_turn(inspect_value(document))
     beside = {_own(OF_SET, k): v for k, v in document.items() if k not in CASES}
     # first those of `eval_cases`, whose issues have the numbers of its cases
     lists = [document[key] for key in CASES if key in document] or [None]
@@ -102,13 +102,13 @@ def turns_of_evalset(document: Mapping[str, Any]) -> Iterator[Unfolded]:
         of_case = {_own(OF_CASE, k): v for k, v in fields.items() if k not in ("eval_id", "conversation")}
         prompt = snake_keys(as_object(fields.get("conversation_scenario"))).get("starting_prompt")
         of_case["user_content"] = prompt and {"role": "user", "parts": [{"text": prompt}]}
-        yield from _turns(fields.get("eval_id"), fields.get("conversation"), {**beside, **of_case}, found, i)
+        yield from _turns(fields.get("eval_id"), fields.get("conversation"), {**beside, **of_case}, findings, i)
 
 
 def turns_of_session(session: Mapping[str, Any]) -> Iterator[Unfolded]:
-    found = _by_turn(inspect_value(session, SESSION))
+    findings = _by_turn(inspect_value(session, SESSION))
     beside = {"query": None, **({"session_input": initial} if (initial := session.get("initial_session")) else {})}
-    yield from _turns(session.get("name"), session.get("data"), beside, found)
+    yield from _turns(session.get("name"), session.get("data"), beside, findings)
 
 
 def turns_of_scenarios(document: Mapping[str, Any]) -> Iterator[Unfolded]:
@@ -175,15 +175,15 @@ _ByTurn = Mapping[tuple[int, int], Sequence[Finding]]
 
 
 def _by_turn(defects: Iterable[Found]) -> _ByTurn:
-    found: dict[tuple[int, int], list[Finding]] = {}
+    findings: dict[tuple[int, int], list[Finding]] = {}
     for place, finding in defects:
         numbers = {key: number for key, number in pairwise(place[:4]) if isinstance(number, int)}
         turn = numbers.get("conversation", numbers.get("data", 0))
-        found.setdefault((numbers.get("eval_cases", 0), turn), []).append(finding)
-    return found
+        findings.setdefault((numbers.get("eval_cases", 0), turn), []).append(finding)
+    return findings
 
 
-def _turns(eval_id: Any, conversation: Any, beside: Row, found: _ByTurn, case: int = 0) -> Iterator[Unfolded]:
+def _turns(eval_id: Any, conversation: Any, beside: Row, findings: _ByTurn, case: int = 0) -> Iterator[Unfolded]:
     """The turns of one conversation; an invalid one is a single row, with the columns of its case."""
     turns = conversation if isinstance(conversation, list) and conversation else [{}]
     history = list(map(_messages_of, turns))
@@ -191,14 +191,14 @@ def _turns(eval_id: Any, conversation: Any, beside: Row, found: _ByTurn, case: i
         own = turn if isinstance(turn, dict) else {"user_content": turn}
         before = history[max(0, i - MOST_BEFORE) : i]
         place = {"eval_id": eval_id, "turn": i + 1, "turns": len(turns), "history": before}
-        yield {**beside, **snake_keys(own), **place}, [*found.get((case, i), ()), *_cut(place)]
+        yield {**beside, **snake_keys(own), **place}, [*findings.get((case, i), ()), *_cut(place)]
 
 
 def _messages_of(turn: Any) -> chat.Messages:
-    """What later turns read of one: the message and the answer, not what the agent did."""
+    """What later turns read of a turn: the question and the answer, not what the agent did."""
     question, answer = _texts_of_turn(turn)
-    asked = [] if question is None else [{"role": "user", "content": question}]
-    return [*asked, {"role": "assistant", "content": answer}] if isinstance(answer, str) else asked
+    messages = [] if question is None else [{"role": "user", "content": question}]
+    return [*messages, {"role": "assistant", "content": answer}] if isinstance(answer, str) else messages
 
 
 MOST_BEFORE = 100
@@ -267,7 +267,7 @@ def _texts_of_turn(turn: Any) -> tuple[Any, Any]:
     """The question and the answer of an invocation of an evalset, or of an entry of a test list."""
     turn = _without_nulls(turn) if isinstance(turn, Mapping) else {}
     content = turn.get("final_response")
-    answer = _joined(_parts(content)) if isinstance(content, dict) else content
+    answer = _joined(_parts_of(content)) if isinstance(content, dict) else content
     return turn.get("query", _content(turn.get("user_content"))), turn.get("reference", answer)
 
 
@@ -288,13 +288,13 @@ def _content(content: Any) -> Any:
     """A Content {parts, role} as the content of a message: text, or parts if there is more than text."""
     if not isinstance(content, dict):
         return content
-    parts = _parts(content)
+    parts = _parts_of(content)
     if all(isinstance(p, dict) and p.keys() <= {"text"} for p in parts):
         return _joined(parts)
     return [{"type": "text" if "text" in p else next(iter(p)), **p} if isinstance(p, dict) else p for p in parts if p]
 
 
-def _parts(content: Row) -> list[Any]:
+def _parts_of(content: Row) -> list[Any]:
     return list(map(_without_nulls, as_list(snake_keys(content).get("parts"))))
 
 
@@ -414,13 +414,13 @@ def _turn(messages: Sequence[Any], answer: Any, uses: Any, others: Row) -> dict[
 def _invocations(messages: Sequence[Any]) -> list[list[Any]]:
     """The messages from each question to the next: messages of the user without an answer between them are one, and a
     tool's response is part of it. (Two invocations would ask the agent twice.)"""
-    found: list[list[Any]] = []
+    invocations: list[list[Any]] = []
     for message in messages:
-        if message["role"] == "user" and (not found or found[-1][-1]["role"] != "user"):
-            found.append([])
-        if found and message["role"] in ("user", "assistant", "tool"):
-            found[-1].append(message)
-    return found
+        if message["role"] == "user" and (not invocations or invocations[-1][-1]["role"] != "user"):
+            invocations.append([])
+        if invocations and message["role"] in ("user", "assistant", "tool"):
+            invocations[-1].append(message)
+    return invocations
 
 
 def _question(messages: Sequence[Any]) -> dict[str, Any]:

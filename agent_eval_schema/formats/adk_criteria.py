@@ -56,18 +56,18 @@ def criteria_beside(path: str | None) -> Criteria:
     config = parse(Path(place).read_bytes())
     if isinstance(config, Malformed):
         return Criteria([_finding("", config.message)], {})
-    found = [_as_criterion(finding) for _, finding in adk_schema.inspect_value(config, adk_schema.CRITERIA)]
-    if found:
-        return Criteria(found, {})
+    findings = [_as_criterion(finding) for _, finding in adk_schema.inspect_value(config, adk_schema.CRITERIA)]
+    if findings:
+        return Criteria(findings, {})
     criteria = config["criteria"]
     if not criteria:
         return Criteria([_finding("criteria", "expected at least one criterion, got none")], {})
     custom = config.get("custom_metrics", config.get("customMetrics")) or {}
     named = {name: value for name, value in criteria.items() if name not in custom}
-    found = [finding for name, value in named.items() for finding in _inspected(name, value)]
+    findings = [finding for name, value in named.items() for finding in _inspected(name, value)]
     # a criterion with rubrics of its own needs none in the rows
     own = {name for name, value in named.items() if isinstance(value, dict) and value.get("rubrics")}
-    return Criteria(found, {name: _METRICS[name] for name in named if name in _METRICS and name not in own})
+    return Criteria(findings, {name: _METRICS[name] for name in named if name in _METRICS and name not in own})
 
 
 def _inspected(name: str, value: Any) -> Iterator[Finding]:
@@ -100,10 +100,10 @@ def _spelled(value: Mapping[str, Any]) -> dict[str, Any]:
     """The options, with a match type as google-adk reads it: by its name in any spelling, or by its number."""
     names = adk_schema.table()["$defs"]["MatchType"]["enum"]
 
-    def spelled(given: Any) -> Any:
-        if isinstance(given, str):
-            return given.strip().upper().replace("-", "_").replace(" ", "_")
-        return names[given] if isinstance(given, int) and 0 <= given < len(names) else given
+    def spelled(match_type: Any) -> Any:
+        if isinstance(match_type, str):
+            return match_type.strip().upper().replace("-", "_").replace(" ", "_")
+        return names[match_type] if isinstance(match_type, int) and 0 <= match_type < len(names) else match_type
 
     return {k: spelled(v) if snake_case(k) == "match_type" else v for k, v in value.items()}
 

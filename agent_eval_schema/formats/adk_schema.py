@@ -105,14 +105,14 @@ def _any_of(schemas: Sequence[Schema], value: Any, place: Place) -> Iterator[Fou
     models = [s for s in schemas if s.get("type") != "null"]
     if value is None and len(models) < len(schemas):
         return
-    found = [list(_value(s, value, place)) for s in models]
-    fitting = [of for of in found if not any(p == place and f.rule is adk.KEY_TYPE for p, f in of)]
+    problems = [list(_value(s, value, place)) for s in models]
+    fitting = [of for of in problems if not any(p == place and f.rule is adk.KEY_TYPE for p, f in of)]
     constants = [s["const"] for s in models if "const" in s]
     if not fitting and len(constants) > 1:
         yield _wrong_type(f"an object or one of {', '.join(constants)}", value, place)
         return
     here = len(place) + 1
-    closest = fitting or found
+    closest = fitting or problems
     yield from min(closest, key=lambda of: (sum(f.rule is adk.UNKNOWN_KEY and len(p) == here for p, f in of), len(of)))
 
 

@@ -50,8 +50,8 @@ def _call(step: Any) -> Any:
     if isinstance(step, str):
         return {"tool_name": step}
     if isinstance(step, dict) and "tool_name" not in step and isinstance(step.get("name"), str):
-        found = (structured(step.get(k)) for k in ("args", "arguments", "input"))
-        arguments = next((value for value in found if isinstance(value, dict)), None)
+        values = (structured(step.get(k)) for k in ("args", "arguments", "input"))
+        arguments = next((value for value in values if isinstance(value, dict)), None)
         return {"tool_name": step["name"], **({} if arguments is None else {"tool_input": arguments})}
     return step
 
@@ -71,10 +71,10 @@ def _has_scenarios(names: Sequence[str], head: Head) -> bool:
     """Whether there are scenarios, one per row or in a list, and not the rows of anybody else."""
     if "scenarios" not in names:
         return {"scenario_id", "turns"} <= set(names) and "turn" not in names
-    found = entries_in(head, "scenarios")
-    if not found:  # a file of scenarios of ADK may have none, too
+    scenarios = entries_in(head, "scenarios")
+    if not scenarios:  # a file of scenarios of ADK may have none, too
         return [*head()] != [{"scenarios": []}]
-    return any(not s.keys().isdisjoint(("scenario_id", "turns", "input", "actor_profile")) for s in found)
+    return any(not s.keys().isdisjoint(("scenario_id", "turns", "input", "actor_profile")) for s in scenarios)
 
 
 def turns_of_scenarios(row: Row) -> Iterator[Unfolded]:

@@ -89,8 +89,8 @@ def _answer(response: Any) -> Any:
 
 def _calls_made(response: Any) -> Calls | None:
     messages = [message for message in all_of(response) if isinstance(message, dict)]
-    found = [_call(part) for message in messages for part in (message, *all_of(message.get("content")))]
-    return [call for call in found if call is not None] or None
+    calls = [_call(part) for message in messages for part in (message, *all_of(message.get("content")))]
+    return [call for call in calls if call is not None] or None
 
 
 def _write_calls(calls: Calls) -> Calls:
@@ -163,24 +163,24 @@ def turns_of_conversations(are_bare: bool = False) -> Unfold:
             row = {**others, "conversation": {"messages": row.get("messages")}}
         conversation = as_object(structured(row.get("conversation")))
         messages = list(map(structured, all_of(conversation.get("messages"))))
-        found = []
+        findings = []
         if bool(messages) not in kinds and kinds:
             what = "a conversation beside questions" if messages else "a question beside conversations"
-            found.append(Finding(MIXED_KINDS, f"expected rows of one kind, got {what}"))
+            findings.append(Finding(MIXED_KINDS, f"expected rows of one kind, got {what}"))
         kinds.add(bool(messages))
         if "conversation" not in row or (not messages and _is_given(row)):
-            yield dict(row), found
+            yield dict(row), findings
             return
         if _is_given(row):
             if row.get("query") is not None or row.get("response") is not None:
                 message = "expected `conversation`, or `query` and `response`, got both"
-                found.append(Finding(CONVERSATION_BESIDE, message, "conversation"))
-            yield {k: v for k, v in row.items() if k != "conversation"}, found
-            row, found = {k: v for k, v in row.items() if k not in _OF_LAST}, []
+                findings.append(Finding(CONVERSATION_BESIDE, message, "conversation"))
+            yield {k: v for k, v in row.items() if k != "conversation"}, findings
+            row, findings = {k: v for k, v in row.items() if k not in _OF_LAST}, []
         count += 1
         truth = {k: v for k, v in row.items() if k in _OF_LAST}
         rows = with_truth(rows_of({k: v for k, v in row.items() if k not in truth}, messages), truth)
-        yield from ((unfolded, [*findings, *(found if i == 0 else ())]) for i, (unfolded, findings) in enumerate(rows))
+        yield from ((turn, [*notes, *(findings if i == 0 else ())]) for i, (turn, notes) in enumerate(rows))
 
     def rows_of(row: Row, messages: list[Any]) -> Iterator[Unfolded]:
         others = structured(row["conversation"])
@@ -199,8 +199,8 @@ def turns_of_conversations(are_bare: bool = False) -> Unfold:
             # the last one with the results of its calls
             answer = messages[i:] if i == answers[-1] and not is_asked else [messages[i]]
             context = messages[i].get("context") or _context_of(messages[:i], row)
-            found = {"query": messages[:i], "response": _text_or_messages(answer), "context": context}
-            yield {**beside, **found, **truths.get(i, {})}, ()
+            turn = {"query": messages[:i], "response": _text_or_messages(answer), "context": context}
+            yield {**beside, **turn, **truths.get(i, {})}, ()
         if is_asked:
             yield {**beside, "query": messages or None, "response": None, "context": _context_of(messages, row)}, ()
 

@@ -73,8 +73,8 @@ def _document(result: Any) -> Any:
     text = value_at(result, "content.text") if isinstance(result, dict) else None
     if not isinstance(text, str):
         return result
-    found = (value_at(result, path) for path in _URIS)
-    return {"doc_uri": next((uri for uri in found if isinstance(uri, str)), uri_of(text)), "content": text}
+    uris = (value_at(result, path) for path in _URIS)
+    return {"doc_uri": next((uri for uri in uris if isinstance(uri, str)), uri_of(text)), "content": text}
 
 
 def _write_result(document: dict[str, Any]) -> dict[str, Any]:

@@ -118,10 +118,10 @@ _OTHER_TRUTH = {"expected_facts": "expected_response", "expected_response": "exp
 
 def preferred_in(columns: Mapping[str, str] | None) -> str:
     """The column of ground truth that the mapping prefers; "" for none."""
-    found = [name for name in _OTHER_TRUTH if columns and columns.get(name) == PREFERRED]
-    if len(found) > 1:
-        raise EvalSetError(f"columns: expected one preferred column, got {' and '.join(found)}")
-    return next(iter(found), "")
+    preferred = [name for name in _OTHER_TRUTH if columns and columns.get(name) == PREFERRED]
+    if len(preferred) > 1:
+        raise EvalSetError(f"columns: expected one preferred column, got {' and '.join(preferred)}")
+    return next(iter(preferred), "")
 
 
 def without_preferred(columns: Mapping[str, str]) -> dict[str, str]:
@@ -137,16 +137,16 @@ def with_preferred(source: Source, name: str) -> Source:
 
 def _preferring(batch: pa.RecordBatch, name: str, can_hold_objects: bool) -> pa.RecordBatch:
     names = batch.schema.names
-    found = {n: native(batch, names.index(n)) for n in (*_OTHER_TRUTH, "expectations") if n in names}
+    columns = {n: native(batch, names.index(n)) for n in (*_OTHER_TRUTH, "expectations") if n in names}
     cells, notes = dict[str, dict[int, Any]](), Notes()
-    for row in range(batch.num_rows if found else 0):
-        inner = structured(found["expectations"][row]) if "expectations" in found else None
-        for truths in ({n: found[n][row] for n in _OTHER_TRUTH if n in found}, inner):
-            kept = [n for n in _OTHER_TRUTH if isinstance(truths, dict) and _is_written(truths.get(n))]
+    for row in range(batch.num_rows if columns else 0):
+        inner = structured(columns["expectations"][row]) if "expectations" in columns else None
+        for truths in ({n: columns[n][row] for n in _OTHER_TRUTH if n in columns}, inner):
+            complete = [n for n in _OTHER_TRUTH if isinstance(truths, dict) and _is_written(truths.get(n))]
             written = [n for n in _OTHER_TRUTH if isinstance(truths, dict) and truths.get(n)]
             if len(written) < 2 or not isinstance(truths, dict):
                 continue
-            other = _OTHER_TRUTH[name if name in kept or not kept else kept[0]]
+            other = _OTHER_TRUTH[name if name in complete or not complete else complete[0]]
             rest = {n: value for n, value in truths.items() if n != other}
             column, value = ("expectations", rest) if truths is inner else (other, None)
             cells.setdefault(column, {})[row] = value
@@ -202,7 +202,7 @@ def likely_columns(source: Source, format: str) -> Likely:
     into |= {"request": "inputs.question"} if into.get("request") == "inputs" else {}
     if with_keys:
         keys = [(row, [_keys_below(name, structured(row.get(name))) for name in with_keys]) for row in rows]
-        rows = [{**row, **{key: value for inner in found for key, value in inner.items()}} for row, found in keys]
+        rows = [{**row, **{key: value for inner in dicts for key, value in inner.items()}} for row, dicts in keys]
         of_case = {*(f"inputs.{key}" for key in TEST_CASE), *origins.values()}  # which the format reads
         unknown += dict.fromkeys(n for row in rows for n in row if n not in of_case.union(names) and _may_be_truth(n))
     asks = {"request"} - present
@@ -267,7 +267,7 @@ def unmatched(source: Source, columns: Mapping[str, str]) -> list[Finding]:
     moves = [(path, move) for path, move in zip(columns, _moves(source.column_names(), columns), strict=True)]
     if not any(move.steps for _, move in moves):
         return []
-    rows, found = [row for batch in first_rows(source, SAMPLED_ROWS) for row in native_rows(batch)], []
+    rows, findings = [row for batch in first_rows(source, SAMPLED_ROWS) for row in native_rows(batch)], []
     for path, move in moves:
         values = [structured(row[move.column]) for row in rows if row.get(move.column) is not None]
         if move.steps and values and all(_is_absent(_without(value, move.steps)[1]) for value in values):
@@ -276,8 +276,8 @@ def unmatched(source: Source, columns: Mapping[str, str]) -> list[Finding]:
             other = {path.removesuffix(EACH) + split: columns[path] if split else f"{columns[path]}{EACH}"}
             texts = path.endswith(EACH) and all(isinstance(value, str) for value in values)
             hint = f"Split the text, or read it as one element ({naming_columns(other)})." if texts else ""
-            found.append(Finding(UNMATCHED_PATH, message, move.column, hint=hint))
-    return found
+            findings.append(Finding(UNMATCHED_PATH, message, move.column, hint=hint))
+    return findings
 
 
 def _named(names: list[str], columns: Mapping[str, str]) -> list[str]:
@@ -289,20 +289,20 @@ def with_likely_names(source: Source) -> Source:
     """The source with columns under their likely names, an issue for each. Raises EvalSetError for ambiguous ones."""
     names = source.column_names()
     format = detect(names, source.metadata).format
-    found = likely_columns(source, format or UNKNOWN.name).columns
-    if format is not None and not found:
+    columns = likely_columns(source, format or UNKNOWN.name).columns
+    if format is not None and not columns:
         return source
     may_quote = source.reading.show_values  # the keys in cells
     origins = find_format(format or UNKNOWN.name).origins(names)
     read = [*names, *(column for column, place in origins.items() if column_of(place) in names)]
-    require_unambiguous(read, found, {path: column for path, column in found.items() if may_quote or path in names})
+    require_unambiguous(read, columns, {path: column for path, column in columns.items() if may_quote or path in names})
     named = [
         Finding(NAMED_COLUMN, f"`{shown}` is read as `{column}`: {reason_for(path, column)}", _NAME.findall(column)[0])
-        for path, column in found.items()
+        for path, column in columns.items()
         for shown in [path if may_quote else path[: _end_of_column(path, names)]]
     ]
-    names_asked = {**source.reading.columns, **found}
-    source = replace(with_names(source, found), options={**source.options, "columns": names_asked})
+    names_asked = {**source.reading.columns, **columns}
+    source = replace(with_names(source, columns), options={**source.options, "columns": names_asked})
     return replace(source.read_as(columns=names_asked), remarks=(*source.remarks, *named))
 
 
@@ -396,19 +396,19 @@ _BULLET = re.compile(r"(?:[•‣▪·*–-]|\d+[.)])\s+")
 
 def _steps(path: str, start: int) -> tuple[str, ...]:
     """The keys and `[]` of a path from a place on."""
-    found = []
+    steps = []
     while start < len(path):
         step = _STEP.match(path, start)
         if step is None:
             raise EvalSetError(f"columns: expected a path such as item.text or ctx[].text; got {path!r}")
-        found.append(step[1] or step[2])
+        steps.append(step[1] or step[2])
         start = step.end()
-    return tuple(found)
+    return tuple(steps)
 
 
 def _end_of_column(path: str, names: list[str]) -> int | None:
     """Where the name of the column ends. A column named as the whole path, dots and all, wins over keys in another."""
-    ends = [len(path), *(found.start() for found in re.finditer(rf"\.|{_SPLIT}", path))]
+    ends = [len(path), *(match.start() for match in re.finditer(rf"\.|{_SPLIT}", path))]
     return next((end for end in sorted(ends, reverse=True) if path[:end] in names), None)
 
 
@@ -447,7 +447,7 @@ def _moved(row: dict[str, Any], moves: list[Move]) -> Iterator[tuple[str, Any]]:
 
 
 def _without(value: Any, steps: tuple[str, ...]) -> tuple[Any, Any]:
-    """A value without what is at these steps, and that; of `[]` a list, with None where an element has nothing."""
+    """A value without the content at these steps, and the content; of `[]` a list, with None for an element without."""
     if not steps:
         return None, value
     step, *below = steps
@@ -459,12 +459,12 @@ def _without(value: Any, steps: tuple[str, ...]) -> tuple[Any, Any]:
             return value, None
         pairs = [_without(element, tuple(below)) for element in value]
         rest = [inner for inner, _ in pairs]
-        return (rest if any(inner not in (None, {}) for inner in rest) else None), [found for _, found in pairs]
+        return (rest if any(inner not in (None, {}) for inner in rest) else None), [content for _, content in pairs]
     if not isinstance(value, dict) or step not in value:
         return value, None
-    inner, found = _without(value[step], tuple(below))
+    inner, content = _without(value[step], tuple(below))
     others = {k: v for k, v in value.items() if k != step}
-    return (others if inner in (None, {}) else {**others, step: inner}), found
+    return (others if inner in (None, {}) else {**others, step: inner}), content
 
 
 def _is_absent(value: Any) -> bool:

@@ -54,7 +54,7 @@ def _read_documents(value: Any) -> Any:
     texts = listed(value)
     if isinstance(texts, str):
         texts = texts.split(SEPARATOR) if texts else []
-    return [found for text in texts for found in _documents(text)] if isinstance(texts, list) else texts
+    return [document for text in texts for document in _documents(text)] if isinstance(texts, list) else texts
 
 
 def _documents(text: Any) -> list[Any]:
@@ -118,17 +118,17 @@ def _read_rest(source: Row, row: dict[str, Any]) -> None:
     done = turns[end:]  # by the agent, after the question
     calls = [call for t in done for call in _read_calls(_either(t, "tools_called", "toolsCalled")) or ()]
     documents = [_either(t, "retrieval_context", "retrievalContext") for t in done]
-    found = {
+    values = {
         "response": next((t["content"] for t in reversed(done) if t.get("content") is not None), None),
         "predicted_trajectory": calls or None,
         "retrieved_context": next((_read_documents(d) for d in reversed(documents) if d), None),
     }
     if turns[:end]:
-        found["request"] = {"messages": [{"role": t.get("role"), "content": t.get("content")} for t in turns[:end]]}
+        values["request"] = {"messages": [{"role": t.get("role"), "content": t.get("content")} for t in turns[:end]]}
     elif source.get("scenario") is not None:
-        found["request"] = source["scenario"]
-    found["expected_response"] = _either(source, *_OUTCOMES)
-    row.update({name: value for name, value in found.items() if value is not None and row.get(name) is None})
+        values["request"] = source["scenario"]
+    values["expected_response"] = _either(source, *_OUTCOMES)
+    row.update({name: value for name, value in values.items() if value is not None and row.get(name) is None})
     metadata = structured(_either(source, "metadata", "additionalMetadata"))
     if metadata is not None and metadata != row.get("tags"):
         row["deepeval_additional_metadata"] = metadata

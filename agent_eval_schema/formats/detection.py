@@ -122,9 +122,9 @@ def _second(
     without them it is the closest one, by the columns that it needs."""
     nearest = [n for n in _nearest(formats, names) if n != first]
     shared = [(n, tuple(name for name in names if name in formats[n].known)) for n in nearest]
-    found = [(n, c.columns) for n, c in others] + [(n, columns) for n, columns in shared if columns]
-    if found:
-        name, why = found[0][0], first_names(found[0][1], SHOWN)
+    candidates = [(n, c.columns) for n, c in others] + [(n, columns) for n, columns in shared if columns]
+    if candidates:
+        name, why = candidates[0][0], first_names(candidates[0][1], SHOWN)
     elif nearest and not claim.sure:
         name, why = nearest[0], f"needs {listed(formats[nearest[0]].missing(names))}"
     else:
@@ -144,8 +144,8 @@ def nearest_formats(formats: Formats, names: Sequence[str]) -> list[tuple[str, s
 
 def _claims(formats: Formats, names: Sequence[str]) -> list[tuple[str, Claim]]:
     """The claims on a table, the best first."""
-    found = [(name, claim) for name, signs in formats.items() if (claim := signs.claim(names)) is not None]
-    return sorted(found, key=lambda entry: (entry[1].sure, len(entry[1].columns)), reverse=True)
+    claims = [(name, claim) for name, signs in formats.items() if (claim := signs.claim(names)) is not None]
+    return sorted(claims, key=lambda entry: (entry[1].sure, len(entry[1].columns)), reverse=True)
 
 
 def _respelled(signs: Signs, names: Sequence[str]) -> list[str]:

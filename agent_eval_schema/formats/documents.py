@@ -69,7 +69,7 @@ class CaseList(Struct, frozen=True):
 
 def shared_values(values: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
     """By key the value that all rows have."""
-    first = {key: found[0] for key, found in values.items() if found and found[0] is not None}
+    first = {key: cells[0] for key, cells in values.items() if cells and cells[0] is not None}
     return {key: value for key, value in first.items() if all(other == value for other in values[key])}
 
 
@@ -91,10 +91,10 @@ def with_own_names(sessions: list[dict[str, Any]], key: str, noun: str = "") -> 
     """The sessions, each with a name of its own under the key; one without a name stays so if there is no noun."""
     names = [as_text(session.get(key)) for session in sessions]
     own, taken = set(names), set[str]()
-    for i, (session, given) in enumerate(zip(sessions, names, strict=True)):
-        name = given
-        if (given is None and noun) or given in taken:
-            name = f"{noun} {i + 1}" if given is None else f"{given}'"
+    for i, (session, original) in enumerate(zip(sessions, names, strict=True)):
+        name = original
+        if (original is None and noun) or original in taken:
+            name = f"{noun} {i + 1}" if original is None else f"{original}'"
             while name in own or name in taken:
                 name += "'"
             session[key] = name
@@ -172,9 +172,9 @@ class Conversations(Struct, frozen=True):
                     turn[k] = {**own, **turn.get(k, {})} if isinstance(own, dict) else own
                 name = f"{form.name.replace('-', '_')}_{k}"
                 whole = structured(row.get(name))
-                if turn.get(k) != whole and (kept := kept_of(form, name, whole)):  # what is read was edited
-                    found = turn.get(k) or {}
-                    turn[k] = kept | {name: {**kept.get(name, {}), **value} for name, value in found.items()}
+                if turn.get(k) != whole and (rest := kept_of(form, name, whole)):  # what is read was edited
+                    fields = turn.get(k) or {}
+                    turn[k] = rest | {name: {**rest.get(name, {}), **value} for name, value in fields.items()}
             if self.name and row.get("request_id") is not None:
                 session.setdefault(self.name, _without_number(row["request_id"], messages))
             is_next = history and sessions and before.get("session_id") == row.get("session_id")

@@ -71,9 +71,9 @@ def rest_of(inputs: str, outputs: str, *, objects: bool = False) -> dict[str, An
         alone = expected.keys() == {"answer"} and isinstance(expected["answer"], str)
         if expected or objects:
             written[outputs] = expected["answer"] if alone and not objects else expected
-        asked = written.get(inputs)
-        if objects and asked is not None and not isinstance(asked, dict):
-            written[inputs] = {"question" if isinstance(asked, str) else "messages": asked}
+        question = written.get(inputs)
+        if objects and question is not None and not isinstance(question, dict):
+            written[inputs] = {"question" if isinstance(question, str) else "messages": question}
 
     return {"read_rest": read, "write_rest": write}
 
@@ -334,8 +334,8 @@ def _write_input(request: Row) -> Any:
     question = question_or_messages(request)
     if isinstance(question, str):
         return question
-    found = [{**m, "role": _ROLES.get(m["role"], m["role"]), "content": m.get("content") or ""} for m in question]
-    return [_with_each(_with_each(m, "tool_calls", _inspect_call), "content", _inspect_part) for m in found]
+    messages = [{**m, "role": _ROLES.get(m["role"], m["role"]), "content": m.get("content") or ""} for m in question]
+    return [_with_each(_with_each(m, "tool_calls", _inspect_call), "content", _inspect_part) for m in messages]
 
 
 def _inspect_call(call: Any, index: int) -> Any:

@@ -100,17 +100,17 @@ def save_lines(values: Any, path: str) -> None:
 
 
 def with_ids(rows: Sequence[CanonicalRow]) -> list[dict[str, Any]]:
-    """The rows with an id each: one without is called by its number, as no other row is called."""
+    """The rows with an ID each: a row without ID gets one from its number that no other row has."""
     taken = {row.get("request_id") for row in rows}
-    found = []
+    result = []
     for place, row in enumerate(rows):
         name, again = f"row {place}", 1
         while name in taken:
             again += 1
             name = f"row {place} ({again})"
-        found.append({**row, "request_id": row.get("request_id") or name})
-        taken.add(found[-1]["request_id"])
-    return found
+        result.append({**row, "request_id": row.get("request_id") or name})
+        taken.add(result[-1]["request_id"])
+    return result
 
 
 Row = Mapping[str, Any]
@@ -166,9 +166,9 @@ class Field(Struct, frozen=True):
             return None if values == (None, None) else self.read(*values)
         for path in (self.path, *self.others):
             value = value_at(row, path)
-            found = None if value is None else self.read(value)
-            if found is not None:
-                return found
+            result = None if value is None else self.read(value)
+            if result is not None:
+                return result
         return None
 
     def written(self, row: Row) -> Iterator[tuple[str, Any]]:
@@ -363,10 +363,10 @@ class Format(Struct, frozen=True, kw_only=True, dict=True):
             for name, value in self.read_row(source).items():
                 if value is not None:
                     result.setdefault(name, [None] * batch.num_rows)[i] = jsontext.encode_text(value)
-            if found := list(self.inspect_row(source)):
-                notes[i] = found
+            if findings := list(self.inspect_row(source)):
+                notes[i] = findings
         batch = rename_notes(with_notes(batch, notes), self._renamed)
-        unread = {(row, f.column) for row, found in reading_problems(batch).items() for f in found}
+        unread = {(row, f.column) for row, problems in reading_problems(batch).items() for f in problems}
         cells = {n: [None if (i, n) in unread else t for i, t in enumerate(texts)] for n, texts in result.items()}
         return with_columns(batch, cells, self.reads)
 
@@ -421,30 +421,30 @@ class Format(Struct, frozen=True, kw_only=True, dict=True):
                 written.setdefault(column, copy(value))
         return written
 
-    def _with_originals(self, row: Row, found: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
+    def _with_originals(self, row: Row, source: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
         """The row with the originals that agree with ours: all of them, or one by one; then without what these hold."""
-        if self._agrees({**found, **own}, row):
-            found = {**found, **own}
+        if self._agrees({**source, **own}, row):
+            source = {**source, **own}
         else:
             for column, value in own.items():
-                if self._agrees({**found, column: value}, row):
-                    found = {**found, column: value}
-        for column in [c for c in self.columns if found.get(c) and c not in own]:
-            rest = {c: v for c, v in found.items() if c != column}
+                if self._agrees({**source, column: value}, row):
+                    source = {**source, column: value}
+        for column in [c for c in self.columns if source.get(c) and c not in own]:
+            rest = {c: v for c, v in source.items() if c != column}
             if self._agrees(rest, row):
-                found = rest
-        return found
+                source = rest
+        return source
 
     def _agrees(self, source: Row, row: Row) -> bool:
         """Whether a row of the format is read as the canonical row."""
         passed = {name: row[name] for name in self.passthrough_columns if name in row}
         try:
-            found = self._values({**passed, **source})
+            values = self._values({**passed, **source})
         except (TypeError, KeyError, AttributeError, ValueError, IndexError):
             return False
-        read = {field.column for field in self.fields}.union(found, self.places)
-        found, canonical = _with_messages(found), _with_messages(row)
-        return all(_stated(found.get(n)) == _stated(canonical.get(n)) for n in read - _WHOLE)
+        read = {field.column for field in self.fields}.union(values, self.places)
+        values, canonical = _with_messages(values), _with_messages(row)
+        return all(_stated(values.get(n)) == _stated(canonical.get(n)) for n in read - _WHOLE)
 
 
 _WHOLE = frozenset({"inputs", "outputs", "expectations"})
@@ -460,8 +460,8 @@ def kept_of(form: Format, name: str, original: Any) -> dict[str, Any]:
     own = structured(original)
     if not read or not isinstance(own, dict) or not all(isinstance(own.get(key, {}), dict) for key in read):
         return {}
-    kept = {key: {k: v for k, v in own[key].items() if k != read[key]} if key in read else own[key] for key in own}
-    return {key: part for key, part in kept.items() if part or key not in read}
+    rest = {key: {k: v for k, v in own[key].items() if k != read[key]} if key in read else own[key] for key in own}
+    return {key: part for key, part in rest.items() if part or key not in read}
 
 
 def _rows(batch: pa.RecordBatch, names: frozenset[str]) -> list[dict[str, Any]]:

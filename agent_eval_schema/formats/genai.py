@@ -40,23 +40,23 @@ from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.jsontext import as_object, structured, without_null
 
 
-def _parts(content: Any) -> list[dict[str, Any]]:
+def _parts_of(content: Any) -> list[dict[str, Any]]:
     parts = all_of(as_object(structured(content)).get("parts"))
     return [{snake_case(k): v for k, v in p.items() if v is not None} for p in parts if isinstance(p, dict)]
 
 
-def _text(value: Any) -> Any:
+def _text_of(value: Any) -> Any:
     """The text of a Content or of a response that contains one; other values as they are."""
     content = structured(value)
     if not isinstance(content, dict):
         return value
     for name in ("content", "response"):
         if isinstance(content.get(name), dict):
-            return _text(content[name])
+            return _text_of(content[name])
     candidates = all_of(content.get("candidates"))
     if candidates:
-        return _text(candidates[0])
-    texts = [p["text"] for p in _parts(content) if isinstance(p.get("text"), str)]
+        return _text_of(candidates[0])
+    texts = [p["text"] for p in _parts_of(content) if isinstance(p.get("text"), str)]
     if texts:
         return "".join(texts)
     return None if "parts" in content else value
@@ -65,7 +65,7 @@ def _text(value: Any) -> Any:
 def calls_in(contents: Any) -> list[dict[str, Any]]:
     """The function calls in a list of contents, or of events that have one."""
     items = [item.get("content", item) for item in all_of(contents) if isinstance(item, dict)]
-    calls = [part.get("function_call") for content in items for part in _parts(content)]
+    calls = [part.get("function_call") for content in items for part in _parts_of(content)]
     named = [call for call in calls if isinstance(call, dict) and "name" in call]
     return [{"tool_name": call["name"], "tool_input": call.get("args") or {}} for call in named]
 
@@ -76,7 +76,7 @@ def _content(text: str, role: str = "user") -> dict[str, Any]:
 
 def _read_expected(value: Any) -> Any:
     content = structured(value)
-    if isinstance(content, list) and any(_parts(c) for c in content):
+    if isinstance(content, list) and any(_parts_of(c) for c in content):
         return calls_in(content)
     return content
 
@@ -96,14 +96,14 @@ def _read_request(source: Row, row: dict[str, Any]) -> None:
     question = row.get("request")
     before = [m for c in _first(source, _HISTORY, list) for m in _message(c)]
     instruction = _first(source, _INSTRUCTION, str | dict)
-    system = [{"role": "system", "content": text}] if isinstance(text := _text(instruction), str) and text else []
+    system = [{"role": "system", "content": text}] if isinstance(text := _text_of(instruction), str) and text else []
     if isinstance(question, str) and (before or system):
         row["request"] = {"messages": [*system, *before, {"role": "user", "content": question}]}
 
 
 def _first(source: Row, names: Sequence[str], kind: Any) -> Any:
-    found = (structured(source.get(name)) for name in names)
-    return next((value for value in found if value and isinstance(value, kind)), ())
+    values = (structured(source.get(name)) for name in names)
+    return next((value for value in values if value and isinstance(value, kind)), ())
 
 
 def _message(entry: Any) -> Iterator[Any]:
@@ -112,9 +112,9 @@ def _message(entry: Any) -> Iterator[Any]:
         yield entry
         return
     content = entry.get("content", entry)
-    text = _text(content) if isinstance(content, dict) else content
+    text = _text_of(content) if isinstance(content, dict) else content
     role = (content.get("role") if isinstance(content, dict) else None) or entry.get("author") or entry.get("role")
-    parts = _parts(content)
+    parts = _parts_of(content)
     if any("function_call" in part or "function_response" in part for part in parts):
         for message in chat.of_parts({"role": "user" if role == "user" else "model", "parts": parts}) or ():
             for call in message.get("tool_calls", ()):
@@ -197,8 +197,8 @@ def _is_dataset(names: Sequence[str], head: Head) -> bool:
     cases = [_snake(structured(c)) for row in head() for c in all_in(row, CASES)]
     if not cases:
         return FRAME not in names and not OF_DATASET.isdisjoint(names)
-    found = next((c for c in cases if c), {})
-    return not found.keys().isdisjoint(OF_CASE) and found.keys().isdisjoint({"conversation", "eval_id"})
+    case = next((c for c in cases if c), {})
+    return not case.keys().isdisjoint(OF_CASE) and case.keys().isdisjoint({"conversation", "eval_id"})
 
 
 CASES = with_camel("eval_cases")
@@ -246,8 +246,8 @@ def _rows_of_result(document: Row) -> Iterator[Unfolded]:
     for place, entry in enumerate(map(_snake, all_of(result.get("eval_case_results")))):
         case = entry.get("eval_case_index")
         case = case if isinstance(case, int) else place
-        for index, found in enumerate(map(_snake, all_of(entry.get("response_candidate_results")) or [None])):
-            index = found["response_index"] if isinstance(found.get("response_index"), int) else index
+        for index, candidate in enumerate(map(_snake, all_of(entry.get("response_candidate_results")) or [None])):
+            index = candidate["response_index"] if isinstance(candidate.get("response_index"), int) else index
             # with several candidates there is a dataset for each, else a case has several responses
             dataset = datasets[index if 0 <= index < len(datasets) else 0] if datasets else {}
             cases = all_in(dataset, CASES) or all_of(structured(dataset.get(FRAME)))
@@ -256,7 +256,7 @@ def _rows_of_result(document: Row) -> Iterator[Unfolded]:
             row |= {"responses": responses[index : index + 1]} if 0 <= index < len(responses) else {}
             *before, (last, unread) = rows_of_agent_data({**row, "candidate_name": dataset.get("candidate_name")})
             yield from before
-            metrics = found.get("metric_results")
+            metrics = candidate.get("metric_results")
             entries = metrics.items() if isinstance(metrics, dict) else ()
             scores = {name: m["score"] for name, m in entries if isinstance(m, dict) and m.get("score") is not None}
             yield {**last, "scores": scores or None}, unread
@@ -309,7 +309,7 @@ def _rows_of_turns(case: dict[str, Any], turns: Sequence[_Turn]) -> Iterator[Unf
     first, _ = turns[0]
     if prompt is not None and not any(map(_is_question, first[:1])):
         first.insert(0, {"author": "user", "content": prompt if isinstance(prompt, dict) else _content(prompt)})
-    elif prompt is not None and _text(prompt) != _text(first[0].get("content")):
+    elif prompt is not None and _text_of(prompt) != _text_of(first[0].get("content")):
         case["case_prompt"] = prompt
     session = case.pop("session_id", None) or case.get("eval_case_id") or _session_of(data)
     instructions = [e for e in (_snake(a).get("instruction") for a in _snake(data.get("agents")).values()) if e]
@@ -318,7 +318,7 @@ def _rows_of_turns(case: dict[str, Any], turns: Sequence[_Turn]) -> Iterator[Unf
         *_, last = (-1, *(i for i, event in enumerate(events) if _is_question(event)))
         question, done = (events[last].get("content") if last >= 0 else None), events[last + 1 :]
         before += [e["content"] for e in events[: max(last, 0)] if isinstance(e.get("content"), dict)]
-        answer = next((t for e in reversed(done) if isinstance(t := _text(e.get("content")), str)), None)
+        answer = next((t for e in reversed(done) if isinstance(t := _text_of(e.get("content")), str)), None)
         result: dict[str, Any] = {**case, "prompt": question, "response": answer}
         if len(turns) > 1:
             result["session_id"] = session
@@ -354,13 +354,13 @@ def dataset_of(rows: Sequence[Row]) -> dict[str, Any]:
     history and only the last one has ground truth: then the case is read as these rows."""
     shared = shared_values({name: [row.get(name) for row in rows] for name in _OF_DATASET})
     cases: list[dict[str, Any]] = []
-    left = [{k: v for k, v in row.items() if k not in shared and v not in (None, [])} for row in rows]
-    while left:
-        original, count = _original_of(left)
+    rest = [{k: v for k, v in row.items() if k not in shared and v not in (None, [])} for row in rows]
+    while rest:
+        original, count = _original_of(rest)
         if original is None:
-            count = next((i for i in range(1, len(left)) if not _follows(left[:i], left[i])), len(left))
-        cases.append(_case(left[:count]) if original is None else original)
-        left = left[count:]
+            count = next((i for i in range(1, len(rest)) if not _follows(rest[:i], rest[i])), len(rest))
+        cases.append(_case(rest[:count]) if original is None else original)
+        rest = rest[count:]
     return {**shared, "eval_cases": cases}
 
 
@@ -372,19 +372,19 @@ def _original_of(rows: Sequence[Row]) -> tuple[dict[str, Any] | None, int]:
         return None, 0
     read = [_filled(row) for row, _ in rows_of_agent_data(original)]
     own = rows[: place + 1]
-    return (original, len(own)) if list(map(_read, read)) == list(map(_read, own)) else (None, 0)
+    return (original, len(own)) if list(map(_read_columns, read)) == list(map(_read_columns, own)) else (None, 0)
 
 
-def _read(row: Row) -> dict[str, Any]:
-    found = GENAI.read_row(row)
-    return {field.column: structured(found.get(field.column)) for field in GENAI.fields}
+def _read_columns(row: Row) -> dict[str, Any]:
+    values = GENAI.read_row(row)
+    return {field.column: structured(values.get(field.column)) for field in GENAI.fields}
 
 
 def _follows(turns: Sequence[Row], row: Row) -> bool:
     """Whether a row is the next turn of a session."""
     first, last = turns[0], turns[-1]
     answer = [{"role": "assistant", "content": last["response"]}] if "response" in last else []
-    history = [*_messages_before(last), {"role": "user", "content": _text(last.get("prompt"))}, *answer]
+    history = [*_messages_before(last), {"role": "user", "content": _text_of(last.get("prompt"))}, *answer]
     name, mark, number = str(first.get(_IDS[0])).rpartition("#")
     id = f"{name}#{len(turns) + 1}" if _IDS[0] in first else None
     rest = [{k: v for k, v in r.items() if k not in _OF_TURN | _OF_LAST | {ORIGINAL}} for r in (last, row)]
@@ -428,14 +428,14 @@ def _case(turns: Sequence[Row]) -> dict[str, Any]:
 def _events(turn: Row) -> list[dict[str, Any]]:
     done = list(all_of(turn.get("intermediate_events")))
     answer = turn.get("response")
-    if answer is not None and (not done or _text(_snake(done[-1]).get("content")) != answer):
+    if answer is not None and (not done or _text_of(_snake(done[-1]).get("content")) != answer):
         done.append({"author": "agent", "content": _as_content(answer, "model")})
     return [{"author": "user", "content": _as_content(turn.get("prompt"))}, *done]
 
 
 def _as_content(value: Any, role: str = "user") -> dict[str, Any]:
     content = structured(value)
-    return content if isinstance(content, dict) and "parts" in content else _content(as_text(_text(value)), role)
+    return content if isinstance(content, dict) and "parts" in content else _content(as_text(_text_of(value)), role)
 
 
 def _filled(row: Row) -> dict[str, Any]:
@@ -447,7 +447,7 @@ def _is_question(event: Mapping[str, Any]) -> bool:
     content = event.get("content")
     if (event.get("author") or _snake(content).get("role")) != "user":
         return False
-    parts = _parts(content)
+    parts = _parts_of(content)
     return not parts or any("function_response" not in part for part in parts)
 
 
@@ -505,9 +505,9 @@ GENAI = Format(
         never=frozenset({"request", "inputs", "trace", "latency_in_seconds", "predicted_trajectory"}),
     ),
     fields=(
-        Field("prompt", "request", _text, lambda _: None, ("source", "starting_prompt", *_OF_SCENARIO)),
-        Field("response", "response", _text, others=("responses[0].response",)),
-        Field("reference", "expected_response", _text),
+        Field("prompt", "request", _text_of, lambda _: None, ("source", "starting_prompt", *_OF_SCENARIO)),
+        Field("response", "response", _text_of, others=("responses[0].response",)),
+        Field("reference", "expected_response", _text_of),
         Field("context", "retrieved_context", read_context, write_context),
         Field("intermediate_events", "predicted_trajectory", lambda v: calls_in(v) or None, _write_events),
         Field("reference_trajectory", "reference_trajectory", _read_expected),

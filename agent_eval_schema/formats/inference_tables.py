@@ -92,9 +92,9 @@ def detect_family(columns: Sequence[str], fields: Fields = ()) -> tuple[Family, 
     """
     known = set(columns)
     for family in TABLE_FAMILIES:
-        found = [next((n for n in group if n in known), None) for group in family.signs]
-        if None not in found and not (family.own_trace and are_canonical(known)):
-            return family, f"the columns {names(dict.fromkeys(found))}"
+        matches = [next((n for n in group if n in known), None) for group in family.signs]
+        if None not in matches and not (family.own_trace and are_canonical(known)):
+            return family, f"the columns {names(dict.fromkeys(matches))}"
     if any(field in ("request", "response", "trace") for field, _ in fields):
         return MAPPED, f"no known columns; `columns` names {names(field for field, _ in fields)}"
     if known & _OF_EVALUATION:
@@ -137,13 +137,13 @@ def fields_of(columns: Mapping[str, str] | None) -> Fields:
         return ()
     if not isinstance(columns, Mapping):
         raise EvalSetError(f"columns: expected a dict {{column of the table: field of a call}}; got {shown(columns)}")
-    found: dict[str, str] = {}
+    paths: dict[str, str] = {}
     for path, field in columns.items():
         require_choice("columns", field, MAPPING_TARGETS)
-        if field in found:
-            raise EvalSetError(f"columns: expected one column for {field}; got {names([found[field], path])}")
-        found[field] = path
-    return tuple(found.items())
+        if field in paths:
+            raise EvalSetError(f"columns: expected one column for {field}; got {names([paths[field], path])}")
+        paths[field] = path
+    return tuple(paths.items())
 
 
 def locate(target: str, family: Family, fields: Fields, columns: Sequence[str]) -> tuple[str, tuple[str, ...]] | None:

@@ -127,8 +127,8 @@ def _databricks() -> dict[str, Any]:
         "expected_response": {**_TEXT, "description": "the facts that a correct answer must hold"},
         "trace": _TRACE,
     }
-    found = _row("A row of a Databricks Agent Evaluation dataset", {name: columns[name] for name in COLUMNS}, "request")
-    return {**found, "not": _both("expected_response", "expected_facts"), "$defs": definitions}
+    row = _row("A row of a Databricks Agent Evaluation dataset", {name: columns[name] for name in COLUMNS}, "request")
+    return {**row, "not": _both("expected_response", "expected_facts"), "$defs": definitions}
 
 
 def _row(title: str, columns: dict[str, dict[str, Any]], asks: str) -> dict[str, Any]:

@@ -33,9 +33,9 @@ class Kept(Struct, frozen=True):
 
     @property
     def columns(self) -> frozenset[str] | None:
-        """Those of any kind; None if its class keeps every column."""
-        found = frozenset(name for names in self.kept.values() for name in names or ())
-        return None if None in self.kept.values() else found
+        """The columns of all kinds; None if a class keeps every column."""
+        columns = frozenset(name for names in self.kept.values() for name in names or ())
+        return None if None in self.kept.values() else columns
 
 
 KEPT_BY_CLASSES = packaged(__package__, "kept.json", dict[str, Kept])

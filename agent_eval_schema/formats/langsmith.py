@@ -52,9 +52,9 @@ def is_result_frame(names: Sequence[str], _: Head) -> bool:
 def _row_of_result(row: Row) -> Iterator[Unfolded]:
     result = fold_dotted(row, ("inputs", "outputs", "reference", "feedback"))
     scores = {k: parse_leniently(v) if isinstance(v, str) else v for k, v in result.pop("feedback", {}).items()}
-    found = {"reference_outputs": result.pop("reference", None), "scores": scores or None}
+    columns = {"reference_outputs": result.pop("reference", None), "scores": scores or None}
     run = {"id": result.get("example_id"), "run_id": result.get("id")}
-    yield {"inputs": None, **result, **found, **{k: v for k, v in run.items() if v is not None}}, ()
+    yield {"inputs": None, **result, **columns, **{k: v for k, v in run.items() if v is not None}}, ()
 
 
 def fold_dotted(row: Row, owners: Container[str]) -> dict[str, Any]:
@@ -101,9 +101,9 @@ def asked_of(inputs: Any) -> Any:
     value = structured(inputs)
     if not isinstance(value, Mapping):
         return value
-    found = chat.read_inputs(dict(value))
+    request = chat.read_inputs(dict(value))
     text = inputs if isinstance(inputs, str) else as_text(value)
-    return {"messages": chat.user_message(str(text))} if found is None else found
+    return {"messages": chat.user_message(str(text))} if request is None else request
 
 
 def _write_rest(row: Row, written: dict[str, Any]) -> None:

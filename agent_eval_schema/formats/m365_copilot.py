@@ -46,7 +46,7 @@ def _document(sessions: list[dict[str, Any]]) -> dict[str, Any]:
         for session in with_own_names(sessions, "name")
     ]
     evaluators = [turn.get("evaluators") for session in sessions for turn in session["turns"]]
-    needs_2 = any(isinstance(found, dict) and not found.keys().isdisjoint(_OF_VERSION_2) for found in evaluators)
+    needs_2 = any(isinstance(entry, dict) and not entry.keys().isdisjoint(_OF_VERSION_2) for entry in evaluators)
     version = str(shared.pop("schemaVersion", "1.6.0"))
     return {"schemaVersion": "2.0.0" if needs_2 and version.startswith("1.") else version, **shared, "items": items}
 

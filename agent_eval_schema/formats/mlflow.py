@@ -135,7 +135,7 @@ def remarks(first: Sequence[pa.RecordBatch]) -> list[Finding]:
     """The issues of the table as a whole, by its first rows."""
     if any(filled_rows(b, "trace").any() for b in first):  # which mlflow reads: search_traces has all of these columns
         return []
-    found = [
+    findings = [
         Finding(requests.IGNORED_BESIDE, f"`{ignored}` is ignored beside `{read}`", ignored)
         for ignored, read in (("request", "inputs"), ("response", "outputs"))
         if any((filled_rows(b, ignored) & filled_rows(b, read)).any() for b in first)
@@ -146,8 +146,8 @@ def remarks(first: Sequence[pa.RecordBatch]) -> list[Finding]:
         value = value_of_cell(text, cells.json)
         if value is not None and not isinstance(value, dict | jsontext.Malformed):
             message = f"expected an object in the first row, got {describe(value)}"
-            found.append(Finding(requests.FIRST_INPUTS, message, "inputs"))
-    return found
+            findings.append(Finding(requests.FIRST_INPUTS, message, "inputs"))
+    return findings
 
 
 def _notes_beside_inputs(batch: pa.RecordBatch) -> Notes:
@@ -203,7 +203,7 @@ def read_mlflow(batch: pa.RecordBatch) -> pa.RecordBatch:
     if are_cases:
         parts = batch.select([name for name in TEST_CASE if name in batch.schema.names])
         batch = with_columns(batch, {"inputs": row_texts(parts, TEST_CASE[2:])}, TEST_CASE)
-    unreadable = {(i, f.column) for i, found in reading_problems(batch).items() for f in found}
+    unreadable = {(i, f.column) for i, problems in reading_problems(batch).items() for f in problems}
     notes = _notes_beside_inputs(batch)
     result: dict[str, Sequence[str | None]] = {}
     for name, column, read in (
@@ -312,11 +312,11 @@ def _request(text: str, is_json: bool, note: Callable[..., None], *, are_cases: 
         note(requests.GOAL_BESIDE_INPUTS, f"expected a goal beside {listed(TEST_CASE[1:])} only, got {describe(value)}")
     if not isinstance(value, dict):
         note(requests.INPUTS_NOT_OBJECT, f"expected an object, got {describe(value)}")
-        found = chat.read_messages(value) if isinstance(value, list) else None
-        return encode_text({"messages": found} if found else value)
-    found = chat.read_inputs(value)
-    if found is not None:
-        return encode_text(found)
+        messages = chat.read_messages(value) if isinstance(value, list) else None
+        return encode_text({"messages": messages} if messages else value)
+    request = chat.read_inputs(value)
+    if request is not None:
+        return encode_text(request)
     meant = "".join(f"; did you mean `{right}`?" for right in match_request_keys(value, 0.85).values())
     note(requests.INPUTS_AS_JSON, f"got {describe(value)}; its JSON text is taken{meant}")
     return encode_text({"messages": chat.user_message(encode_text(value))})
@@ -443,7 +443,7 @@ def typed_calls(value: Any, path: str) -> Typed:
     if not problems or (is_list and any(isinstance(c, Mapping) and "tool_name" in c for c in value)):
         return typed, problems
     as_mlflow = _SHAPE.problems(value, path)
-    refused = [any(p.rule.severity is Severity.ERROR for p in found) for found in (as_mlflow, problems)]
+    refused = [any(p.rule.severity is Severity.ERROR for p in issues) for issues in (as_mlflow, problems)]
     if not as_mlflow or refused[0] != refused[1]:  # keys of both sorts in a call
         return typed, problems
     return typed, [replace(p, hint=p.hint or _HINTS.get(p.rule.code, "")) for p in as_mlflow]

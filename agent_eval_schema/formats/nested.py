@@ -170,8 +170,8 @@ def _unfold(batches: Callable[[], Iterator[pa.RecordBatch]], nesting: Nested) ->
 def _turns(row: Row, unfold: Unfold, keys: Set[str], findings: Sequence[Finding]) -> Iterator[Unfolded]:
     """The turns of a row, the first one with the issues of the whole row; a row without any of the lists is a turn."""
     turn = None
-    for turn, found in unfold(row):
-        yield turn, [*findings, *found]
+    for turn, notes in unfold(row):
+        yield turn, [*findings, *notes]
         findings = ()
     if turn is None and keys.isdisjoint(row):
         yield dict(row), findings
@@ -203,17 +203,17 @@ def _not_utf8(batch: pa.RecordBatch) -> dict[int, Finding]:
     except pa.ArrowInvalid as error:
         if "UTF8" not in str(error):
             raise
-    found = {}
+    issues = {}
     for row, (name, column) in product(range(batch.num_rows), zip(batch.schema.names, batch.columns, strict=True)):
         try:
             column.slice(row, 1).validate(full=True)
         except pa.ArrowInvalid:
-            found[row] = Finding(reading.NOT_UTF8, f"expected UTF-8 in `{visible(name)}`, got other bytes", path=name)
-    return found
+            issues[row] = Finding(reading.NOT_UTF8, f"expected UTF-8 in `{visible(name)}`, got other bytes", path=name)
+    return issues
 
 
 def _first_objects(source: Source, nesting: Nested) -> Sequence[Row]:
-    found: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
     try:
         for batch in first_rows(source, LOOKED_AT):
             if nesting.key:  # a search of the texts costs less than decoding them
@@ -227,10 +227,10 @@ def _first_objects(source: Source, nesting: Nested) -> Sequence[Row]:
             except pa.ArrowInvalid:
                 unread = _not_utf8(batch)
                 batch = batch.filter(pa.array([i not in unread for i in range(batch.num_rows)]))
-            found += native_rows(batch)
+            rows += native_rows(batch)
     except pa.ArrowInvalid:  # reported where the cells are read
         return []
-    return found
+    return rows
 
 
 LOOKED_AT = 20
@@ -244,10 +244,10 @@ def _by_columns(table: Row) -> dict[str, list[Any]] | None:
         is_table = all(isinstance(row, list) and len(row) == len(names) for row in cells)
         return {str(name): [row[i] for row in cells] for i, name in enumerate(names)} if is_table else None
     columns = {name: _column(cells) for name, cells in table.items()}
-    found = {name: cells for name, cells in columns.items() if cells is not None}
-    if len(found) < len(columns) or len(set(map(len, found.values()))) != 1:
+    lists = {name: cells for name, cells in columns.items() if cells is not None}
+    if len(lists) < len(columns) or len(set(map(len, lists.values()))) != 1:
         return None
-    return found if any(_is_column(name, cells) for name, cells in found.items()) else None
+    return lists if any(_is_column(name, cells) for name, cells in lists.items()) else None
 
 
 _SPLIT = frozenset({"columns", "index", "data"})
@@ -287,15 +287,15 @@ def _list_of_rows(document: Row, key: str = "", name: str | None = None) -> str 
         return None
     if len(document) > 1 and all(isinstance(row, dict) and any(map(is_question, row)) for row in document.values()):
         return ""
-    found = _lists_of_rows(document)
+    lists = _lists_of_rows(document)
     if key:
-        return key if key in found else None
-    asking = _asking(found)
+        return key if key in lists else None
+    asking = _asking(lists)
     if len(asking) > 1:
-        counts = " and ".join(f"{visible(path)} ({len(found[path]):,})" for path in asking)
+        counts = " and ".join(f"{visible(path)} ({len(lists[path]):,})" for path in asking)
         choices = " or ".join(f"{name}#{path}" if name else f"data[{path!r}]" for path in map(visible, asking))
         raise EvalSetError(f"{name or 'data'}: expected one list of rows, got {counts}: use {choices}")
-    top = [path for path in found if path in document]
+    top = [path for path in lists if path in document]
     return asking[0] if asking else top[0] if len(top) == 1 else None
 
 

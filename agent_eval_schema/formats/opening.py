@@ -113,11 +113,11 @@ def open_source(
     columns, is_auto = without_auto(columns)
     preferred = preferred_in(columns)
     rules = (words(select), words(ignore))
-    asked = Reading(columns or {}, format, outputs, *rules, bool(show_values), max_cell_bytes)
+    reading = Reading(columns or {}, format, outputs, *rules, bool(show_values), max_cell_bytes)
     if isinstance(data, Checked):
         source = data.__checked_source__()
         likely = with_likely_names(source).reading.columns if is_auto else {}
-        source.reading.require_agreement(replace(asked, columns=asked.columns or likely))
+        source.reading.require_agreement(replace(reading, columns=reading.columns or likely))
         return source
     source = _opened(data, option)
     source = source if isinstance(data, Source) else replace(source, data=data)
@@ -126,10 +126,10 @@ def open_source(
             remarks = unmatched(source, without_preferred(columns))
         source = with_names(source, without_preferred(columns))
         source = replace(source, remarks=(*source.remarks, *remarks)) if remarks else source
-    if changed := asked.changed():
-        names = {**source.reading.columns, **asked.columns}
+    if changed := reading.changed():
+        names = {**source.reading.columns, **reading.columns}
         source = replace(source, reading=replace(source.reading, **{**changed, "columns": names}))
-    source = source.advising(**(asked.words() if advice is None else {"columns": columns, **advice}))
+    source = source.advising(**(reading.words() if advice is None else {"columns": columns, **advice}))
     source = with_likely_names(source) if is_auto else source
     return with_preferred(source, preferred) if preferred else source
 
@@ -270,8 +270,8 @@ def copied_source(name: str, copy: Callable[[TemporaryFolder], str]) -> Source:
             yield from source.batches()
 
     def lines(rows: Iterable[int]) -> dict[int, int]:
-        found = source.lines(rows) if source.lines else {}
-        places = {row: (file_of(line, ""), line) for row, line in found.items()}
+        numbers = source.lines(rows) if source.lines else {}
+        places = {row: (file_of(line, ""), line) for row, line in numbers.items()}
         base = name.rpartition("/")[0] if is_glob(name) else name.rstrip("/")
         return {
             row: FileLine.of(f"{base}/{os.path.relpath(file, path)}", n) if file else n

@@ -98,8 +98,8 @@ class _Row(NamedTuple):
     value: dict[str, Any] | None
 
     def ids(self) -> list[str]:
-        found = None if self.text is None else trace_ids(self.text)
-        return list(self.parts()) if found is None else found
+        ids = None if self.text is None else trace_ids(self.text)
+        return list(self.parts()) if ids is None else ids
 
     def parts(self) -> dict[str, list[FoundSpan]]:
         """The spans by the id of their trace; what has none goes with the first that has one."""
@@ -141,12 +141,12 @@ Ends = dict[str, tuple[int, int]]
 
 
 def _find_ends(batches: Batches) -> Ends:
-    found: Ends = {}
+    ends: Ends = {}
     for number, row in enumerate(row for batch in batches() for row in _rows_of(batch)):
         for identity in row.ids():
-            first, _ = found.get(identity, (number, number))
-            found[identity] = first, number
-    return found
+            first, _ = ends.get(identity, (number, number))
+            ends[identity] = first, number
+    return ends
 
 
 _Spans = tuple[list[FoundSpan], list[Finding]]
@@ -188,7 +188,7 @@ def _finished(row: _Row, number: int, ends: Ends, open_traces: dict[str, _Spans]
         return [(text, notes)]
     if row.text is not None and len(ids) == 1 and ends[ids[0]] == (number, number):
         return [(row.text.decode("utf-8", "replace"), notes)]
-    found = []
+    texts = []
     for identity, parts in row.parts().items():
         spans, of_trace = open_traces.setdefault(identity, ([], []))
         spans += parts
@@ -196,8 +196,8 @@ def _finished(row: _Row, number: int, ends: Ends, open_traces: dict[str, _Spans]
         notes = []
         if ends.get(identity, (number, number))[1] == number:
             del open_traces[identity]
-            found.append((joined(spans), of_trace))
-    return found
+            texts.append((joined(spans), of_trace))
+    return texts
 
 
 def _batch(done: list[_Text]) -> pa.RecordBatch:

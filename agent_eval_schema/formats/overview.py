@@ -62,12 +62,12 @@ def _example(form: Format) -> Any:
 def overview() -> list[FormatOverview]:
     """Every format, by name."""
     entries = json.loads(file_of_package(__package__, "overview.json"))
-    found = [FormatOverview(**{**entry, "signs": tuple(map(tuple, entry["signs"]))}) for entry in entries]
+    formats = [FormatOverview(**{**entry, "signs": tuple(map(tuple, entry["signs"]))}) for entry in entries]
     if is_any_extension("formats"):
         from agent_eval_schema.formats.registry import formats_of_packages
 
-        found += [FormatOverview.of(other.value, other.package) for other in formats_of_packages().values()]
-    return found
+        formats += [FormatOverview.of(other.value, other.package) for other in formats_of_packages().values()]
+    return formats
 
 
 def overview_of(name: str) -> FormatOverview:

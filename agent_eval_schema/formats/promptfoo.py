@@ -55,8 +55,8 @@ def _question_in(cell: Any) -> Any:
     known = known or [name for name in others if role_of(name).column == "request"]
     if known or len(others) == 1:
         return variables[(known or others)[0]]
-    asked = {n: v for n, v in variables.items() if n != _CONTEXT}
-    return {"messages": chat.user_message(as_text(asked))} if others else None
+    rest = {n: v for n, v in variables.items() if n != _CONTEXT}
+    return {"messages": chat.user_message(as_text(rest))} if others else None
 
 
 def _context(value: Any) -> Any:
@@ -67,9 +67,9 @@ def _context(value: Any) -> Any:
 
 
 def _write_context(documents: list[dict[str, Any]]) -> dict[str, Any] | None:
-    """The texts; of a file, which promptfoo reads, its name."""
-    found = [d["doc_uri"] if d["content"] is None else d["content"] for d in documents]
-    texts = [t for t, d in zip(found, documents, strict=True) if d["content"] is not None or str(t).startswith(_READ)]
+    """The texts of the documents; of a file, which promptfoo reads, its name."""
+    values = [d["doc_uri"] if d["content"] is None else d["content"] for d in documents]
+    texts = [t for t, d in zip(values, documents, strict=True) if d["content"] is not None or str(t).startswith(_READ)]
     return {_CONTEXT: texts[0] if len(texts) == 1 else texts} if texts or not documents else None
 
 
@@ -104,8 +104,8 @@ def _several(value: Any) -> Sequence[Any]:
 
 def _guidelines(value: Any) -> Any:
     result: dict[str, list[Any]] = {}
-    for found in _of_type(value, _RUBRICS):
-        result.setdefault(str(found.get("metric") or _GROUP), []).extend(map(as_text, _several(found["value"])))
+    for rubric in _of_type(value, _RUBRICS):
+        result.setdefault(str(rubric.get("metric") or _GROUP), []).extend(map(as_text, _several(rubric["value"])))
     return result or None
 
 
@@ -176,9 +176,9 @@ def _rendered(value: Any, variables: Row) -> Any:
 
 def _write_rest(row: Row, written: dict[str, Any]) -> None:
     inputs, variables = row.get("inputs"), written.get("vars", {})
-    asked = _question_in(inputs)
-    asked = question(asked) if isinstance(asked, dict) else asked
-    if isinstance(inputs, dict) and _CONTEXT not in inputs and asked == variables.get("question"):
+    request = _question_in(inputs)
+    request = question(request) if isinstance(request, dict) else request
+    if isinstance(inputs, dict) and _CONTEXT not in inputs and request == variables.get("question"):
         written["vars"] = {**inputs, **{k: v for k, v in variables.items() if k == _CONTEXT}}
     if row.get("request_id") is not None:
         written["metadata"] = {**(written.get("metadata") or {}), "request_id": row["request_id"]}

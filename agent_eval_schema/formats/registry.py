@@ -98,8 +98,8 @@ def hint_for_unknown(
     names = column_names(batch.schema)
     format = naming(nearest_formats(_signs(), names)[0][0])
     if suggested:
-        left = "; ".join(f"`{name}` ({what})" for name, what in unread.items())
-        also = f" Not used: {left}." if left else ""
+        rest = "; ".join(f"`{name}` ({what})" for name, what in unread.items())
+        also = f" Not used: {rest}." if rest else ""
         like = ", ".join(f"`{path}` like `{name}` by {reason_for(path, name)}" for path, name in suggested.items())
         named = f"the columns as they look ({naming_columns(suggested)}): {like}"
         return f"Name the format ({format}), or {named}.{then}{also}"
@@ -127,8 +127,8 @@ UNKNOWN = Format(
 def column_at(place: str, origins: Mapping[str, str]) -> str | None:
     """The canonical column for a path (or column) of the user's table; the first where several come from one place."""
     at = {origins.get(c, c): c for c in reversed(COLUMNS)}
-    found = [p for p in at if place == p or place.startswith((f"{p}.", f"{p}["))]
-    return at[max(found, key=len)] if found else None
+    paths = [p for p in at if place == p or place.startswith((f"{p}.", f"{p}["))]
+    return at[max(paths, key=len)] if paths else None
 
 
 _BY_NAME = {form.name: form for form in (*FORMATS, UNKNOWN)}
@@ -147,7 +147,7 @@ def find_format(name: str) -> Format:
 
 def targets() -> list[str]:
     """The formats that conversions write."""
-    return [*TARGETS, *(name for name, found in formats_of_packages().items() if found.value.writer is not None)]
+    return [*TARGETS, *(name for name, entry in formats_of_packages().items() if entry.value.writer is not None)]
 
 
 def require_rows(name: str) -> None:

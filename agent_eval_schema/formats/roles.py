@@ -39,13 +39,13 @@ def role_of(name: str) -> Role:
     """What a column of this name holds. Of a path the last key counts, and what the keys before it change."""
     *above, last = name.split(".")
     meanings, sure = meanings_of(last)
-    found = next((role for needs, without, role in _RULES if needs <= meanings and not without & meanings), NO_ROLE)
+    role = next((r for needs, without, r in _RULES if needs <= meanings and not without & meanings), NO_ROLE)
     around = frozenset(m for key in above for m in meanings_of(key)[0])
-    if around & _TRUE and found.column in TRUTHS:
-        found = Role("ground truth", TRUTHS[found.column])
-    elif found.column == "request" and not around.isdisjoint({"sql", "meta", "score", "tool", "call", "document"}):
-        found = Role("SQL", "expected_response") if "sql" in around else Role("metadata")
-    return found if sure or found is NO_ROLE else Role(found.name, found.column, sure=False)
+    if around & _TRUE and role.column in TRUTHS:
+        role = Role("ground truth", TRUTHS[role.column])
+    elif role.column == "request" and not around.isdisjoint({"sql", "meta", "score", "tool", "call", "document"}):
+        role = Role("SQL", "expected_response") if "sql" in around else Role("metadata")
+    return role if sure or role is NO_ROLE else Role(role.name, role.column, sure=False)
 
 
 TRUTHS = {
@@ -107,7 +107,7 @@ _HEAD = 5
 
 def words_of(*meanings: str) -> frozenset[str]:
     """The words that have one of these meanings."""
-    return frozenset(word for word, found in _words()[0].items() if not found.isdisjoint(meanings))
+    return frozenset(word for word, senses in _words()[0].items() if not senses.isdisjoint(meanings))
 
 
 def letters(text: str) -> str:
@@ -123,7 +123,7 @@ _UNMARKED = str.maketrans("łıø", "lio")
 def meanings_of(name: str) -> tuple[Meanings, bool]:
     """The meanings of the words of a name, and whether each of its words has one."""
     words = _split(name)[:_MOST_WORDS]
-    found: set[str] = set()
+    meanings: set[str] = set()
     start, sure = 0, bool(words)
     while start < len(words):
         for end in range(min(len(words), start + 4), start, -1):
@@ -133,9 +133,9 @@ def meanings_of(name: str) -> tuple[Meanings, bool]:
         else:
             known, is_whole = _of_parts(words[start])
             end, sure = start + 1, sure and is_whole
-        found |= known
+        meanings |= known
         start = end
-    return frozenset(found) - {"filler"}, sure
+    return frozenset(meanings) - {"filler"}, sure
 
 
 _MOST_WORDS = 12
@@ -188,12 +188,12 @@ def _all_parts(word: str) -> Meanings | None:
 
 
 def _of_script(word: str) -> tuple[Meanings, bool]:
-    """The same of a script that writes no spaces: at each place the longest word that is known."""
+    """The meanings of a text without spaces: at each place those of the longest known word."""
     words = _words()[0]
-    found: Meanings = _NONE
+    meanings: Meanings = _NONE
     start, sure = 0, True
     while start < len(word):
         end = next((end for end in range(len(word), start, -1) if word[start:end] in words), None)
-        found, sure = found | words.get(word[start:end], _NONE), sure and end is not None
+        meanings, sure = meanings | words.get(word[start:end], _NONE), sure and end is not None
         start = start + 1 if end is None else end
-    return found, sure
+    return meanings, sure

@@ -183,8 +183,8 @@ def text_only(value: Any) -> Any:
 
 def all_of(values: Any) -> Sequence[Any]:
     """The entries of a list, or none."""
-    found = structured(values)
-    return found if isinstance(found, list) else ()
+    value = structured(values)
+    return value if isinstance(value, list) else ()
 
 
 def all_in(row: Row, keys: Iterable[str]) -> list[Any]:

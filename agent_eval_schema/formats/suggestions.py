@@ -51,8 +51,8 @@ class _Place(Struct, frozen=True):
     def kind(self) -> str:
         """What the values are, in words; there is at least one."""
         kinds = ((str, "text"), (bool, "true or false"), ((int, float), "number"), (list, "list"), (dict, "object"))
-        found = (word for kind, word in kinds if all(isinstance(v, kind) for v in self.values))
-        return next(found, "values of several types")
+        words = (word for kind, word in kinds if all(isinstance(v, kind) for v in self.values))
+        return next(words, "values of several types")
 
     def is_sql(self) -> bool:
         """Whether most values are statements of SQL."""
@@ -117,23 +117,23 @@ def suggested_columns(
     read as they are, and the columns of ours that are `present` under another name are not looked for."""
     places = _places([name for name in names if name not in known], rows)
     free = [name for name in COLUMNS if name not in names and name not in present]
-    found: dict[str, dict[str, str]] = {}
+    mappings: dict[str, dict[str, str]] = {}
     inner = [key for place in places for key in _keys(place)] if whole else []
     by_role = sorted([*places, *inner], key=lambda place: _doubt(place.path))
     roles = Counter([role_of(place.path).column for place in by_role])
     for place in by_role:
         column = _column_for(place, free, roles)
-        if column is not None and column not in found and (paths := _fit(place, column)):
-            found[column] = paths
+        if column is not None and column not in mappings and (paths := _fit(place, column)):
+            mappings[column] = paths
     for column, looks in _BY_CONTENT.items() if whole else ():
-        if column in free and column not in found:
-            taken = {path for paths in found.values() for path in paths}
+        if column in free and column not in mappings:
+            taken = {path for paths in mappings.values() for path in paths}
             free_places = (p for p in places if not any(_is_at(path, p.path) for path in taken) and looks(p))
             first = next((p for p in free_places if role_of(p.path).name not in _OF_NO_ROW), None)
             meant = None if first is None else _of_truth(first.path, column, free)
-            if first is not None and meant is not None and meant not in found and (paths := _fit(first, meant)):
-                found[meant] = paths
-    return {path: target for column in COLUMNS for path, target in found.get(column, {}).items()}
+            if first is not None and meant is not None and meant not in mappings and (paths := _fit(first, meant)):
+                mappings[meant] = paths
+    return {path: target for column in COLUMNS for path, target in mappings.get(column, {}).items()}
 
 
 _OF_NO_ROW = frozenset({"score", "metadata", "choice"})
@@ -143,23 +143,23 @@ _OF_NO_ROW = frozenset({"score", "metadata", "choice"})
 def contents_of(names: Sequence[str], rows: Sequence[Row]) -> dict[str, str]:
     """What columns have, in words: `metadata: text, 12 of 12 rows`."""
     places = [place for place in _places(names, rows) if place.values]
-    found = {place.path: f"{place.kind}, {len(place.values)} of {len(rows)} rows" for place in places}
-    return {name: f"{role}: {what}" if (role := role_of(name).name) else what for name, what in found.items()}
+    contents = {place.path: f"{place.kind}, {len(place.values)} of {len(rows)} rows" for place in places}
+    return {name: f"{role}: {what}" if (role := role_of(name).name) else what for name, what in contents.items()}
 
 
 def unread_truths(names: Sequence[str], rows: Sequence[Row], suggested: Mapping[str, str]) -> dict[str, str]:
     """The columns that a reader may have to look for ground truth, as no mapping is suggested: each with what is in it.
     Those whose names show it come with their role; those of any name if their texts differ from row to row."""
-    found = {}
+    truths = {}
     for place in _places([name for name in names if not any(_is_at(path, name) for path in suggested)], rows):
         role = role_of(place.path)
         many = len(place.values) >= _FEW_ROWS and 2 * len(place.values) >= len(rows)
         differ = many and place.are((str, list)) and 2 * len(set(map(str, place.values))) > len(place.values)
         if place.values and (is_of_truth(place.path) or role.name in _TRUE_ROLES) and role.name not in _OF_NO_ROW:
-            found[place.path] = f"{place.kind}, {len(place.values)} of {len(rows)} rows"
+            truths[place.path] = f"{place.kind}, {len(place.values)} of {len(rows)} rows"
         elif role is NO_ROLE and differ:
-            found[place.path] = f"{place.kind}, {len(place.values)} of {len(rows)} rows: ground truth?"
-    return found
+            truths[place.path] = f"{place.kind}, {len(place.values)} of {len(rows)} rows: ground truth?"
+    return truths
 
 
 _TRUE_ROLES = frozenset({"answer", "SQL", "label", "keywords", "facts", "expected documents", "expected tool calls"})
@@ -335,8 +335,8 @@ def _as_trajectory(place: _Place, column: str) -> dict[str, str]:
     if _are_texts(texts):
         are_names = all(map(_NAME_OF_TOOL.fullmatch, texts))
         return {place.path if place.are(str) else f"{place.path}[]": f"{column}[].tool_name"} if are_names else {}
-    found = {} if _are_definitions(place.elements()) else _keys_of(place.elements(), _OF_CALL)
-    return _by_keys(place, column, found) if "tool_name" in found else {}
+    keys = {} if _are_definitions(place.elements()) else _keys_of(place.elements(), _OF_CALL)
+    return _by_keys(place, column, keys) if "tool_name" in keys else {}
 
 
 _NAME_OF_TOOL = re.compile(r"[\w.:/-]+")
@@ -352,8 +352,8 @@ def _is_schema(value: Any) -> bool:
     return isinstance(value, dict) and ("properties" in value or "$schema" in value or value.get("type") == "object")
 
 
-def _by_keys(place: _Place, column: str, found: Mapping[str, str]) -> dict[str, str]:
-    return {f"{place.path}[].{key}": f"{column}[].{field}" for field, key in found.items()}
+def _by_keys(place: _Place, column: str, keys: Mapping[str, str]) -> dict[str, str]:
+    return {f"{place.path}[].{key}": f"{column}[].{field}" for field, key in keys.items()}
 
 
 def _as_facts(place: _Place, column: str) -> dict[str, str]:
@@ -403,8 +403,8 @@ def _keys_of(elements: Sequence[Any], wanted: Mapping[str, Sequence[str]]) -> di
     if not elements or not all(isinstance(e, dict) for e in elements):
         return {}
     common = set(elements[0]).intersection(*elements[1:])
-    found = {field: next((key for key in keys if key in common), None) for field, keys in wanted.items()}
-    return {field: key for field, key in found.items() if key is not None}
+    first_keys = {field: next((key for key in keys if key in common), None) for field, keys in wanted.items()}
+    return {field: key for field, key in first_keys.items() if key is not None}
 
 
 def _are_texts(elements: Sequence[Any]) -> bool:

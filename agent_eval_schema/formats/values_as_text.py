@@ -63,6 +63,6 @@ class TextCounts:
 
     def warn(self) -> None:
         """Emit a warning with the number of values of each column that are read back as text, if there are any."""
-        if found := ", ".join(f"{count:,} of `{name}`" for name, count in self._counts.items() if count):
-            message = f"values that are not text ({found}) are read back as their JSON text: write .jsonl to keep them"
+        if counts := ", ".join(f"{count:,} of `{name}`" for name, count in self._counts.items() if count):
+            message = f"values that are not text ({counts}) are read back as their JSON text: write .jsonl to keep them"
             warn_caller(message, ValuesAsTextWarning)

@@ -108,10 +108,10 @@ def _texts(name: str, data: bytes | None) -> Iterator[EvaluationText]:
         rows = yaml_rows(data) if name.lower().endswith(_YAML) else [(data, "")]
     for text, problem in rows:
         decoded = text.removeprefix(codecs.BOM_UTF8).decode("utf-8", "surrogateescape")
-        for found in [EvaluationText(decoded)] if problem else split_text(decoded):
-            if found.strip() != "[]":
-                found.file, found.problem = visible(name), problem
-                yield found
+        for evaluation in [EvaluationText(decoded)] if problem else split_text(decoded):
+            if evaluation.strip() != "[]":
+                evaluation.file, evaluation.problem = visible(name), problem
+                yield evaluation
 
 
 # --- the texts of evaluations in a text: one, a list, or a page of what the API lists
@@ -132,7 +132,7 @@ def split_text(text: str) -> Iterator[EvaluationText]:
     if not head.startswith("[") and any(f'"{key}"' in head for key in _Page.__struct_encode_fields__):
         page = _raw(text, _Page) or page
         lists = (page.evaluations, page.evaluationResults, page.evaluation_results)
-        items = [item for found in lists for item in found or ()]
+        items = [item for entries in lists for item in entries or ()]
     if not items and page == _Page():  # in an evaluation the keys may be further down
         yield EvaluationText(text)
         return

@@ -40,8 +40,8 @@ def display(name: str, kind: str, names: Names) -> str | None:
     """The display name of a resource name; None if the map does not have it."""
     if "/" not in name:
         return name
-    found = [shown.rpartition("/")[2] for shown, full in names.items() if full == name]
-    return found[0] if found and schema.kind_of(name) in ("", kind) else None
+    matches = [shown.rpartition("/")[2] for shown, full in names.items() if full == name]
+    return matches[0] if matches and schema.kind_of(name) in ("", kind) else None
 
 
 def with_names(value: Any, names: Names) -> Any:
@@ -146,10 +146,10 @@ def read_evaluation(source: Input, *, names: Names | None = None) -> Evaluation:
     >>> ces.read_evaluation('{"displayName": "Refund", "golden": {"turns": []}}')
     {'displayName': 'Refund', 'golden': {'turns': []}}
     """
-    found = read_evaluations(source, names=names)
-    if len(found) != 1:
-        raise EvalSetError(f"{_named(source)}: expected one evaluation, got {len(found)}: use read_evaluations")
-    return found[0]
+    evaluations = read_evaluations(source, names=names)
+    if len(evaluations) != 1:
+        raise EvalSetError(f"{_named(source)}: expected one evaluation, got {len(evaluations)}: use read_evaluations")
+    return evaluations[0]
 
 
 def read_evaluations(source: Input | Iterable[Mapping[str, Any]], *, names: Names | None = None) -> list[Evaluation]:
@@ -187,8 +187,8 @@ def read_evaluations(source: Input | Iterable[Mapping[str, Any]], *, names: Name
     >>> [evaluation["displayName"] for evaluation in ces.read_evaluations("sample_data/evaluation.json")]
     ['Leave balance', 'Confused new joiner']
     """
-    found = list(_evaluations(source))
-    return found if names is None else [Evaluation(with_names(evaluation, names)) for evaluation in found]
+    evaluations = list(_evaluations(source))
+    return evaluations if names is None else [Evaluation(with_names(evaluation, names)) for evaluation in evaluations]
 
 
 def write_evaluation(evaluation: Mapping[str, Any], path: str | os.PathLike[str] | None = None) -> str:
@@ -315,10 +315,10 @@ def validate_evaluation(source: Input | Iterable[Mapping[str, Any]]) -> list[Iss
 
 
 def _issues_of_text(row: int, text: EvaluationText) -> list[Issue]:
-    found = [Finding(MALFORMED_ROW, text.problem).issue(row, None)] if text.problem else _issues(row, str(text))
+    issues = [Finding(MALFORMED_ROW, text.problem).issue(row, None)] if text.problem else _issues(row, str(text))
     if text.has_next:
-        found.insert(0, Finding(ces.MORE_PAGES, MORE_PAGES).issue(row, name_of(str(text))))
-    return [replace(issue, message=f"{text.file}: {issue.message}") for issue in found] if text.file else found
+        issues.insert(0, Finding(ces.MORE_PAGES, MORE_PAGES).issue(row, name_of(str(text))))
+    return [replace(issue, message=f"{text.file}: {issue.message}") for issue in issues] if text.file else issues
 
 
 MORE_PAGES = "expected all pages, got one with a nextPageToken: what follows on the next is missing"
@@ -401,17 +401,17 @@ def _listed(source: Any) -> Iterator[EvaluationText]:
         yield from split_text(source)
     else:
         path = Path(source)
-        if (found := evaluation_texts(os.fspath(path))) is not None:
-            yield from found
+        if (texts := evaluation_texts(os.fspath(path))) is not None:
+            yield from texts
         elif path.is_dir():
             raise EvalSetError(f"{path}: the folder contains no evaluation: expected an exported app")
         elif path.suffix.lower() in (".jsonl", ".ndjson"):
-            yield from (EvaluationText(line) for line in _read(path).split("\n") if line.strip())
+            yield from (EvaluationText(line) for line in _read_utf8(path).split("\n") if line.strip())
         else:
-            yield from split_text(_read(path))
+            yield from split_text(_read_utf8(path))
 
 
-def _read(path: Path) -> str:
+def _read_utf8(path: Path) -> str:
     try:
         with reading_file(path):
             return path.read_bytes().decode("utf-8-sig")

@@ -280,15 +280,15 @@ class GoldenReader:
             data = base64.b64decode(text, validate=True)
         except (binascii.Error, ValueError):
             plain = _DATA_URI.sub("", text)
-            found = None if text.startswith(("b'", 'b"')) else inspection.decode_base64(re.sub(r"\s", "", plain))
-            if found is None:
+            content = None if text.startswith(("b'", 'b"')) else inspection.decode_base64(re.sub(r"\s", "", plain))
+            if content is None:
                 is_printed = text.startswith(("b'", 'b"'))
                 got = "bytes as Python prints them" if is_printed else describe(text)
                 hint = "Write `base64.b64encode(data).decode()`." if is_printed else ""
                 self._report("image_content", golden.IMAGE, f"expected base64, got {got}", hint)
                 return None
             got = "the URL-safe alphabet, line breaks or no padding" if plain == text else "a data: URI"
-            data, text = found, base64.b64encode(found).decode()
+            data, text = content, base64.b64encode(content).decode()
             message = f"expected plain base64, got {got}: it is accepted"
             self._report("image_content", golden.IMAGE_SPELLING, message)
         kind = cells.get("image_mime_type", "").strip().lower()
@@ -455,11 +455,11 @@ def read_golden_csv(
     for row, findings in sorted(reader.findings.items()):
         issues += (on_line(finding, lines[row]).issue(row) for finding in findings)
     issues += (on_line(finding, 1).issue() for finding in empty)
-    found = GoldenFile(evaluations, reader.groups, issues, reader.starts)
-    if strict and not found.ok:
-        first = next(issue for issue in found.issues if issue.severity is Severity.ERROR)
+    file = GoldenFile(evaluations, reader.groups, issues, reader.starts)
+    if strict and not file.ok:
+        first = next(issue for issue in file.issues if issue.severity is Severity.ERROR)
         raise EvalSetError(f"the golden CSV has errors, the first one: {first.code} {first.message}")
-    return found
+    return file
 
 
 def _records_of(source: str | bytes | os.PathLike[str]) -> Iterator[Record]:

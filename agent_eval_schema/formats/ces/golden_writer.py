@@ -139,12 +139,12 @@ class _Unwritten(NamedTuple):
     @classmethod
     def of(cls, message: str, value: Any, path: str) -> _Unwritten:
         table = schema.message(message)
-        found: dict[str, Any] = {}
+        fields: dict[str, Any] = {}
         for key, item in value.items() if isinstance(value, dict) else ():
             name = table.json_name(str(key)) or str(key)
             if item is not None:
-                found[str(key) if name in found else name] = item
-        return cls(message, path, found)
+                fields[str(key) if name in fields else name] = item
+        return cls(message, path, fields)
 
     def at(self, name: str) -> str:
         return f"{self.path}.{name}" if self.path else name
@@ -282,15 +282,15 @@ class _Writer:
     def _rows_of(self, step: _Unwritten) -> list[GoldenCells]:
         kind = next((kind for kind in ("userInput", "expectation") if kind in step.fields), "")
         fields = step.take_message(kind) if kind else step
-        found = [n for group in schema.message(fields.message).oneofs.values() for n in group if n in fields.fields]
-        if len(found) != 1 or (kind, found[0]) not in _ACTIONS:
-            raise _NotRepresentable(f"no action for {', '.join(found or fields.fields) or 'nothing'}")
-        action = _ACTIONS[kind, found[0]]
-        if found[0] == "toolResponses":
-            rows = [self._row(action, one, fields) for one in self._responses(fields.take_message(found[0]))]
+        choices = [n for group in schema.message(fields.message).oneofs.values() for n in group if n in fields.fields]
+        if len(choices) != 1 or (kind, choices[0]) not in _ACTIONS:
+            raise _NotRepresentable(f"no action for {', '.join(choices or fields.fields) or 'nothing'}")
+        action = _ACTIONS[kind, choices[0]]
+        if choices[0] == "toolResponses":
+            rows = [self._row(action, one, fields) for one in self._responses(fields.take_message(choices[0]))]
         else:
-            of_message = schema.message(fields.message).fields[found[0]].message
-            rows = [self._row(action, fields.take_message(found[0]) if of_message else fields, fields)]
+            of_message = schema.message(fields.message).fields[choices[0]].message
+            rows = [self._row(action, fields.take_message(choices[0]) if of_message else fields, fields)]
         self._leftover(fields)
         self._leftover(step)
         return rows
@@ -322,8 +322,8 @@ class _Writer:
 
     # the content of a cell
 
-    def _text(self, fields: _Unwritten, name: str) -> str:
-        """A text; that of an answer is in its chunks."""
+    def _text_or_chunks(self, fields: _Unwritten, name: str) -> str:
+        """The text of a field; the text of an answer is in its chunks."""
         if "chunks" not in fields.fields:
             return self._as_text(fields.take(name), f"`{name}`")
         chunks = [_Unwritten.of("Chunk", chunk, "").fields for chunk in self._items(fields, "chunks")]
@@ -381,7 +381,7 @@ _CELLS: dict[str, Callable[[_Writer, _Unwritten, str], str]] = {
     **dict.fromkeys(JSON_COLUMNS, _Writer._object),
     **dict.fromkeys(("image_mime_type", "image_content"), _Writer._image),
     **dict.fromkeys(("tool_name", "agent_transfer_target"), _Writer._named),
-    "text_content": _Writer._text,
+    "text_content": _Writer._text_or_chunks,
     "response_agent": _Writer._agent,
     "expectation_note": _Writer._text_of,
 }

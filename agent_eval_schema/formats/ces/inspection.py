@@ -45,15 +45,15 @@ def inspect_evaluation(value: Any) -> list[Finding]:
     """Every problem of an evaluation as Python data, in reading order; its output-only fields together."""
     stamps = ("createTime", "updateTime", "create_time", "update_time")  # then it is from the server
     is_stored = isinstance(value, dict) and any(value.get(stamp) for stamp in stamps)
-    found = list(_Walk(is_stored).message(schema.EVALUATION, value, ""))
-    ignored = [one for one in found if one.rule is ces.OUTPUT_ONLY]
+    issues = list(_Walk(is_stored).message(schema.EVALUATION, value, ""))
+    ignored = [one for one in issues if one.rule is ces.OUTPUT_ONLY]
     if ignored:
         first = replace(ignored[0], message=f"only the server sets {first_names([one.path for one in ignored], 3)}")
-        found = [first if d is ignored[0] else d for d in found if d is ignored[0] or d.rule is not ces.OUTPUT_ONLY]
-    found += _unpaired(schema.with_json_names(value, schema.EVALUATION))
+        issues = [first if d is ignored[0] else d for d in issues if d is ignored[0] or d.rule is not ces.OUTPUT_ONLY]
+    issues += _unpaired(schema.with_json_names(value, schema.EVALUATION))
     if isinstance(value, dict) and value.get("invalid") is True:
-        found.append(finding_at(ces.STORED_INVALID, "invalid", "the server marks the evaluation as invalid"))
-    return found
+        issues.append(finding_at(ces.STORED_INVALID, "invalid", "the server marks the evaluation as invalid"))
+    return issues
 
 
 def inspect_message(name: str, value: Any) -> list[Finding]:
@@ -132,9 +132,9 @@ class _Walk:
             if limits and len(value) > limits[1]:
                 yield finding_at(ces.LIMIT, path, f"expected at most {limits[1]} {name}, got {len(value)}")
             return
-        found = list(self._single(field, value, path))
-        yield from found
-        if found:
+        findings = list(self._single(field, value, path))
+        yield from findings
+        if findings:
             return
         if limits and not limits[0] <= (number := float(value)) <= limits[1]:
             message_ = f"expected a number from {limits[0]} to {limits[1]}, got {describe(value)}"

@@ -218,7 +218,7 @@ def expected_by(row: Object) -> Iterator[dict[str, Any]]:
     """The expectations of a row's columns; those in `custom_expected` replace a call or text that agrees with them."""
     others = objects(schema.part_at(row, f"custom_expected.{EXPECTATIONS_KEY}"))
     calls = [(encode_text(dict(call)), call) for call in row.get("reference_trajectory") or ()]
-    kept = []
+    expectations = []
     for other in others:
         if isinstance(other.get("toolCall"), dict):
             key = encode_text(tool_call(other["toolCall"]))
@@ -226,16 +226,16 @@ def expected_by(row: Object) -> Iterator[dict[str, Any]]:
             if of_row is None:
                 continue
             calls.remove(of_row)
-        kept.append(other)
+        expectations.append(other)
     text = row.get("expected_response")
-    if text != expected_text(kept)[0]:
-        kept = [e for e in kept if "agentResponse" not in e]
+    if text != expected_text(expectations)[0]:
+        expectations = [e for e in expectations if "agentResponse" not in e]
     for _, call in calls:
         yield {"toolCall": {"tool": call["tool_name"], "args": call["tool_input"]}}
     if row.get("reference_trajectory") == []:
         yield {"noToolCalls": True}
-    yield from kept
-    if text is not None and not any("agentResponse" in e for e in kept):
+    yield from expectations
+    if text is not None and not any("agentResponse" in e for e in expectations):
         yield _agent_response(text, (row.get("tags") or {}).get("response_agent"))
 
 
@@ -350,8 +350,8 @@ def by_json_names(value: Object) -> dict[str, Any]:
     """The object with the JSON names of all fields: snake_case is accepted on input, as in ProtoJSON."""
     is_result = not value.keys().isdisjoint({"goldenResult", "golden_result", "scenarioResult", "scenario_result"})
     message = schema.RESULT if is_result else schema.EVALUATION
-    found: dict[str, Any] = schema.with_json_names(value, message)
-    return found
+    fields: dict[str, Any] = schema.with_json_names(value, message)
+    return fields
 
 
 def _golden_rows(evaluation: Object, groups: Sequence[str]) -> list[Row]:
@@ -383,9 +383,9 @@ def _not_in_rows(evaluation: Object, from_rows: Object) -> dict[str, Any]:
 
 def _with_part(row: Row, part: dict[str, Any]) -> Row:
     custom = row.get("custom_expected", {})
-    kept = custom.get(EVALUATION_KEY, {})
-    golden = {**kept.get("golden", {}), **part.get("golden", {})}
-    whole = {**kept, **part, **({"golden": golden} if golden else {})}
+    evaluation = custom.get(EVALUATION_KEY, {})
+    golden = {**evaluation.get("golden", {}), **part.get("golden", {})}
+    whole = {**evaluation, **part, **({"golden": golden} if golden else {})}
     return {**row, "custom_expected": {**custom, EVALUATION_KEY: whole}}
 
 
@@ -424,19 +424,19 @@ def _replayed_rows(result: Object) -> Iterator[Row]:
 
 def _scenario_result_row(result: Object) -> Row:
     """A scenario that was played: the expected and the observed behavior of the agent."""
-    found = result["scenarioResult"]
-    outcomes = objects(found.get("expectationOutcomes"))
+    scenario = result["scenarioResult"]
+    outcomes = objects(scenario.get("expectationOutcomes"))
     tools = each(each(outcomes, "expectation"), "toolExpectation")
     reference = list(map(tool_call, each(tools, "expectedToolCall")))
     calls = each(each(outcomes, "observedToolCall"), "toolCall")
     named = ("allExpectationsSatisfied", "taskCompleted", "rubricOutcomes")
-    scores = {name: found[name] for name in named if name in found}
-    scores |= _scores_in(found, "taskCompletion", "userGoalSatisfaction")
+    scores = {name: scenario[name] for name in named if name in scenario}
+    scores |= _scores_in(scenario, "taskCompletion", "userGoalSatisfaction")
     columns = {
         "request_id": _tested(result),
-        "request": {"messages": chat.user_message(str(found.get("task") or _tested(result)))},
+        "request": {"messages": chat.user_message(str(scenario.get("task") or _tested(result)))},
         **_observed(result, outcomes, calls, reference or None, result.get("errorInfo")),
-        "session_id": found.get("conversation"),
+        "session_id": scenario.get("conversation"),
         "custom_expected": {"scores": scores} if scores else None,
     }
     return without_null_keys(columns)
@@ -463,8 +463,8 @@ def _observed(
 def _tested(result: Object) -> str:
     """The id of the evaluation that a result belongs to: projects/…/evaluations/<id>/results/<id>."""
     parts = str(result.get("name") or "").split("/")
-    found = [after for before, after in pairwise(parts) if before == "evaluations"]
-    return found[0] if found else str(result.get("displayName") or "result")
+    ids = [after for before, after in pairwise(parts) if before == "evaluations"]
+    return ids[0] if ids else str(result.get("displayName") or "result")
 
 
 def _scores_in(part: Object, *names: str) -> dict[str, Any]:
@@ -510,13 +510,13 @@ def evaluation_by(rows: Sequence[Object]) -> dict[str, Any]:
 
 def _together(rows: Sequence[Object]) -> list[list[int]]:
     """The places of rows whose IDs are those of the turns of one evaluation, in the order of the turns."""
-    found: dict[Any, list[int]] = {}
+    groups: dict[Any, list[int]] = {}
     for place, row in enumerate(rows):
         base, number = numbered(row)
         alone = number is None or _part(row, "scenario") is not None
         key = place if alone else (base, (row.get("tags") or {}).get("display_name"))
-        found.setdefault(key, []).append(place)
-    return [run for places in found.values() for run in _runs(rows, places)]
+        groups.setdefault(key, []).append(place)
+    return [run for places in groups.values() for run in _runs(rows, places)]
 
 
 def _runs(rows: Sequence[Object], places: list[int]) -> Iterator[list[int]]:
@@ -606,12 +606,12 @@ def _with_head(fields: dict[str, Any], rows: Sequence[Object], name: str, whole:
     head = {"name": name if shown else None, "displayName": shown or name, "description": tags.get("description")}
     evaluation = without_null_keys({**head, "tags": _items(tags.get("tags")) or None}) | fields
     for row in rows:
-        kept = {k: v for k, v in (_part(row) or {}).items() if k not in ("golden", "scenario")}
-        candidate = {**evaluation, **kept}
+        rest = {k: v for k, v in (_part(row) or {}).items() if k not in ("golden", "scenario")}
+        candidate = {**evaluation, **rest}
         if not whole or (identity(candidate), head_tags(candidate)) != (name, tags):
-            kept = {k: v for k, v in kept.items() if k not in ("name", "displayName", "description", "tags")}
+            rest = {k: v for k, v in rest.items() if k not in ("name", "displayName", "description", "tags")}
         golden = {k: v for k, v in (_part(row, "golden") or {}).items() if k != "turns"}
-        evaluation = {**evaluation, **kept, **({"golden": {**evaluation["golden"], **golden}} if golden else {})}
+        evaluation = {**evaluation, **rest, **({"golden": {**evaluation["golden"], **golden}} if golden else {})}
     return evaluation
 
 

@@ -128,16 +128,16 @@ def with_json_names(value: Any, kind: str, on_repeat: Callable[[str, str], None]
     both; without it the copy is for reading: it has no nulls, and the last one of a field."""
     if not isinstance(value, Mapping) or kind not in table().messages:
         return value
-    descriptor, found = message(kind), dict[str, Any]()
+    descriptor, result = message(kind), dict[str, Any]()
     for key, part in value.items():
         name = descriptor.json_name(key) or key
         if part is None and on_repeat is None:
             continue
-        if name in found and on_repeat is not None:
+        if name in result and on_repeat is not None:
             on_repeat(name, key)
         field = descriptor.fields.get(name)
-        found[name] = each(part, field, lambda v, f: with_json_names(v, f.message, on_repeat)) if field else part
-    return found
+        result[name] = each(part, field, lambda v, f: with_json_names(v, f.message, on_repeat)) if field else part
+    return result
 
 
 def part_at(value: Any, path: str) -> Any:
@@ -172,15 +172,15 @@ def field_at(path: str) -> tuple[FieldType, ...]:
 
     Empty if the path leads nowhere: no field of that name, or a step into something that is not a message.
     """
-    found: list[FieldType] = []
+    fields: list[FieldType] = []
     at = EVALUATION
     for name in path.split("."):
         field = message(at).fields.get(name) if at else None
         if field is None:
             return ()
-        found.append(field)
+        fields.append(field)
         at = field.message
-    return tuple(found)
+    return tuple(fields)
 
 
 # --- what the descriptors do not have, from the pages and comments of the API

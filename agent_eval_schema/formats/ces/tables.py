@@ -152,8 +152,8 @@ def _judged(chunks: Iterable[_Chunk]) -> Iterator[pa.RecordBatch]:
         yield _noted(*waiting, reader.findings)
 
 
-def _noted(batch: pa.RecordBatch, start: int, lines: list[int] | None, found: Notes) -> pa.RecordBatch:
-    notes = {row - start: findings for row, findings in found.items()}
+def _noted(batch: pa.RecordBatch, start: int, lines: list[int] | None, notes: Notes) -> pa.RecordBatch:
+    notes = {row - start: findings for row, findings in notes.items()}
     if lines is not None:
         notes = {row: [on_line(f, lines[row]) for f in findings] for row, findings in notes.items()}
     return with_notes(batch, notes)
@@ -175,25 +175,25 @@ def _written(rows: Sequence[CanonicalRow], assembled: Sequence[Assembled], *, wi
     back: list[CanonicalRow] = []
     places: list[int | None] = [None] * len(rows)
     for one in assembled:
-        found = rows_of(one.evaluation, one.groups if with_groups else ())
-        numbers = [str(row["request_id"]).rpartition("#")[2] for row in found]
+        turn_rows = rows_of(one.evaluation, one.groups if with_groups else ())
+        numbers = [str(row["request_id"]).rpartition("#")[2] for row in turn_rows]
         at = {int(n) if n.isdecimal() else 0: i for i, n in enumerate(numbers, start=len(back))}
         for place, turn in one.turns.items():  # a scenario has one row
             places[place] = at.get(turn) if turn else len(back)
-        back += found
+        back += turn_rows
     reported = [finding.issue(min(one.turns)) for one in assembled for finding in _findings(one.evaluation)]
     return Written([one.evaluation for one in assembled], back, "databricks", places, reported)
 
 
 def _findings(evaluation: Row) -> list[Finding]:
     """What CES rejects of an evaluation, or keeps as another value."""
-    found = findings_of(jsontext.encode(evaluation))
-    return [f for f in found if f.rule.severity is Severity.ERROR or f.rule is ces.PRECISION]
+    findings = findings_of(jsontext.encode(evaluation))
+    return [f for f in findings if f.rule.severity is Severity.ERROR or f.rule is ces.PRECISION]
 
 
 def _page(row: Row) -> Iterator[Unfolded]:
-    for found in [row[key] for key in _LIST_FIELDS if key in row] or [None]:
-        for item in found if isinstance(found, list) else [found]:
+    for value in [row[key] for key in _LIST_FIELDS if key in row] or [None]:
+        for item in value if isinstance(value, list) else [value]:
             yield (item if isinstance(item, dict) else {"golden": item}), ()
 
 

@@ -62,8 +62,8 @@ def stated(value: Any, kind: str = schema.EVALUATION) -> Any:
     if not isinstance(value, Mapping) or kind not in schema.table().messages:
         return value
     fields = schema.message(kind).fields
-    found = {k: schema.each(v, fields[k], _stated_one) if k in fields else v for k, v in value.items() if v is not None}
-    return {k: v for k, v in found.items() if k not in fields or not fields[k].is_default(v)}
+    parts = {k: schema.each(v, fields[k], _stated_one) if k in fields else v for k, v in value.items() if v is not None}
+    return {k: v for k, v in parts.items() if k not in fields or not fields[k].is_default(v)}
 
 
 def _stated_one(value: Any, field: schema.FieldType) -> Any:
@@ -78,14 +78,14 @@ def difference(old: Object, new: Object) -> tuple[str, ...]:
     What only the server sets is not compared. A switch from `golden` to `scenario` names both. Raises EvalSetError if
     an unknown field differs: whether a mask may name it is not defined.
     """
-    found = tuple(_differing(stated(old), stated(new), schema.EVALUATION, ""))
-    unknown = [path for path in found if not schema.field_at(path)]
+    paths = tuple(_differing(stated(old), stated(new), schema.EVALUATION, ""))
+    unknown = [path for path in paths if not schema.field_at(path)]
     if unknown:
         raise EvalSetError(
             f"the field {visible(unknown[0])} differs, and the known API has none of that name: take it out of the new "
             "evaluation, or name the fields to update with mask="
         )
-    return found
+    return paths
 
 
 def _differing(old: Object, new: Object, kind: str, prefix: str) -> Iterator[str]:
@@ -344,11 +344,11 @@ def _stored_in(app: str, wanted: Evaluation, stored: list[Evaluation]) -> Evalua
     full = name if not name or "/" in name else f"{app}/evaluations/{name}"
     own = [evaluation for evaluation in stored if str(evaluation.get("name")).startswith(f"{app}/evaluations/")]
     by_name = [evaluation for evaluation in own if full and evaluation["name"] == full]
-    found = by_name or [evaluation for evaluation in own if label and evaluation.get("displayName") == label]
-    if len(found) > 1:
-        names = ", ".join(visible(evaluation["name"]) for evaluation in found)
+    matches = by_name or [evaluation for evaluation in own if label and evaluation.get("displayName") == label]
+    if len(matches) > 1:
+        names = ", ".join(visible(evaluation["name"]) for evaluation in matches)
         raise EvalSetError(f"{describe(label)} is the display name of several stored evaluations, {names}: set `name`")
-    return found[0] if found else None
+    return matches[0] if matches else None
 
 
 def _over(stored: Evaluation, wanted: Evaluation, app: str) -> Evaluation:
@@ -530,6 +530,6 @@ def review_update(update: Update, old: Mapping[str, Any] | None) -> UpdateReview
     fields = []
     for path in paths:
         before, after = schema.part_at(stored, path), schema.part_at(update.evaluation, path)
-        found, more = ((), 0) if before == after else edits(path, before, after)
-        fields.append(WrittenField(path, found, more))
+        first, more = ((), 0) if before == after else edits(path, before, after)
+        fields.append(WrittenField(path, first, more))
     return UpdateReview(update.evaluation["name"], ",".join(update.paths), stored is not None, tuple(fields))
