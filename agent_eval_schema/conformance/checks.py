@@ -78,19 +78,19 @@ def _detection(form: Format) -> None:
             before, after = detect_among(signs, names), detect_among({**signs, form.name: form.signs}, names)
             assert after.format == before.format, f"rows of {name} are taken for {after.format}: narrow the signs"
     own = FormatOverview.of(form).example
-    found = validate_eval_set([own]).format if isinstance(own, dict) else form.name
-    assert found == form.name, f"expected {form.name}, its own rows are taken for {found}: {own}"
+    format_name = validate_eval_set([own]).format if isinstance(own, dict) else form.name
+    assert format_name == form.name, f"expected {form.name}, its own rows are taken for {format_name}: {own}"
 
 
 def _round_trip(form: Format) -> None:
     """What a conversion writes is read back; each value that is not is a loss."""
     for ours in FEW if form.writer is not None else ():
         there = convert_eval_set(ours, cast(TargetFormat, form.name), format="databricks")
-        lost = set(zip(there.losses["row"], there.losses["column"], strict=True))
+        losses = set(zip(there.losses["row"], there.losses["column"], strict=True))
         back = list(validate_eval_set(there.data, format=cast(FormatName, form.name)).iter_rows())
         for place, row in enumerate(ours):
             for name in row.keys() & set(COLUMNS):
-                if (place, name) not in lost and (place, None) not in lost:
+                if (place, name) not in losses and (place, None) not in losses:
                     assert back[place][name] == row[name], f"row {place}, {name}: a loss that is not reported"
 
 
@@ -158,26 +158,26 @@ CHECKS: dict[str, Callable[[Format], None]] = {
 
 
 # --- rules
-def _rule_declaration(found: RowRule) -> None:
+def _rule_declaration(row_rule: RowRule) -> None:
     """Texts, examples, and columns that exist."""
     for name in ("summary", "why", "hint", "bad", "good"):
-        assert getattr(found.rule, name), f"{name}: expected a text, or rows as an example"
-    unknown = set(found.columns) - set(COLUMNS)
+        assert getattr(row_rule.rule, name), f"{name}: expected a text, or rows as an example"
+    unknown = set(row_rule.columns) - set(COLUMNS)
     assert not unknown, f"columns: expected columns among {', '.join(COLUMNS)}; got {', '.join(sorted(unknown))}"
 
 
-def _rule_examples(found: RowRule) -> None:
+def _rule_examples(row_rule: RowRule) -> None:
     """The bad rows have the issue, and the good ones do not."""
-    bad, good = ({i.code for i in _issues_of(rows)} for rows in (found.rule.bad, found.rule.good))
-    assert found.rule.code in bad, f"the bad rows have no {found.rule.code}: {sorted(bad)}"
-    assert found.rule.code not in good, f"the good rows have {found.rule.code}"
+    bad, good = ({i.code for i in _issues_of(rows)} for rows in (row_rule.rule.bad, row_rule.rule.good))
+    assert row_rule.rule.code in bad, f"the bad rows have no {row_rule.rule.code}: {sorted(bad)}"
+    assert row_rule.rule.code not in good, f"the good rows have {row_rule.rule.code}"
 
 
-def _rule_damage(found: RowRule) -> None:
+def _rule_damage(row_rule: RowRule) -> None:
     """No value of a row makes it raise."""
-    rows = [{**row, name: value} for row in ROWS for name in found.columns for value in (*DAMAGE, None)]
+    rows = [{**row, name: value} for row in ROWS for name in row_rule.columns for value in (*DAMAGE, None)]
     issues = [issue.message for issue in _issues_of([*ROWS, *rows]) if issue.code == RULE_NOT_RUN.code]
-    mine = [message for message in issues if f"`{found.rule.code}`" in message]
+    mine = [message for message in issues if f"`{row_rule.rule.code}`" in message]
     assert not mine, mine[0]
 
 
@@ -246,8 +246,8 @@ def checks() -> Iterator[tuple[str, Callable[[], None]]]:
         (rules_of_packages(), RULE_CHECKS),
         (metrics_of_packages(), METRIC_CHECKS),
     )
-    for found, promises in groups:
-        for name, other in found.items():
+    for extensions, promises in groups:
+        for name, other in extensions.items():
             yield from ((f"{name}::{title}", partial(check, other.value)) for title, check in promises.items())
 
 
@@ -257,8 +257,8 @@ def _written_rows(name: str) -> list[list[dict[str, Any]]]:
     form = find_format(name)
     if form.writer is None:
         return [[form.example]] if isinstance(form.example, dict) else []
-    found = [convert_eval_set(rows, cast(TargetFormat, name), format="databricks").data for rows in FEW]
-    rows: list[Any] = [data.to_dict("records") if isinstance(data, pd.DataFrame) else data for data in found]
+    tables = [convert_eval_set(rows, cast(TargetFormat, name), format="databricks").data for rows in FEW]
+    rows: list[Any] = [data.to_dict("records") if isinstance(data, pd.DataFrame) else data for data in tables]
     return [[one] if isinstance(one, dict) else list(one) for one in rows]
 
 

@@ -123,11 +123,11 @@ class Comparison:
         few of the matched rows must be moved to get from one order to the other; the last four, too, are matched."""
         matched = len(self._pairs.old)
         changed = len(np.unique(np.concatenate([np.zeros(0, np.int64), *self._fields.values()])))
-        gained, lost = np.zeros(matched, bool), np.zeros(matched, bool)
+        gains, losses = np.zeros(matched, bool), np.zeros(matched, bool)
         for metric in (m for system in COMMON for m in metrics_of(system)):
             now, no_longer = self._changed_support(metric)
-            gained |= now
-            lost |= no_longer
+            gains |= now
+            losses |= no_longer
         return {
             "old": self._old.row_count,
             "new": self._new.row_count,
@@ -139,8 +139,8 @@ class Comparison:
             "moved": moved_rows(self._pairs.old),
             "became_invalid": len(self._became(valid=False)),
             "became_valid": len(self._became(valid=True)),
-            "gained_a_metric": int(gained.sum()),
-            "lost_a_metric": int(lost.sum()),
+            "gained_a_metric": int(gains.sum()),
+            "lost_a_metric": int(losses.sum()),
         }
 
     def _became(self, *, valid: bool) -> Array:
@@ -207,7 +207,7 @@ class Comparison:
             for side, rows in ((self._new, self._pairs.added), (self._old, self._pairs.removed))
         )
         # in the order of the fields of a line
-        counts = (found.by_code().tolist() for found in (old, new, self._gained, self._lost, added, removed))
+        counts = (issues.by_code().tolist() for issues in (old, new, self._gained, self._lost, added, removed))
         counted = zip(all_codes(), *counts, strict=True)
         lines = [IssueChange(code, RULES[code].name, RULES[code].severity, *numbers) for code, *numbers in counted]
         order = list(Severity)
@@ -226,7 +226,7 @@ class Comparison:
         lines = []
         for metric in metrics_of("all"):
             old, new = self._old.supports(metric), self._new.supports(metric)
-            gained, lost = self._changed_support(metric)
+            gains, losses = self._changed_support(metric)
             line = MetricChange(
                 metric.system,
                 metric.name,
@@ -234,8 +234,8 @@ class Comparison:
                 old_rows=len(old),
                 new=int(new.sum()),
                 new_rows=len(new),
-                gained=int(gained.sum()),
-                lost=int(lost.sum()),
+                gained=int(gains.sum()),
+                lost=int(losses.sum()),
                 on_added=int(new[self._pairs.added].sum()),
                 on_removed=int(old[self._pairs.removed].sum()),
             )
@@ -251,8 +251,8 @@ def _only_in_first(one: Snapshot, ones: Array, other: Snapshot, others: Array) -
         pair_of[rows] = np.arange(len(rows))
         pairs = pair_of[side.findings >> CODE_BITS]
         of_pairs.append(((pairs << CODE_BITS) | (side.findings & CODE_MASK))[pairs >= 0])
-    found = np.setdiff1d(of_pairs[0], of_pairs[1], assume_unique=True)
-    return IssueSet((ones[found >> CODE_BITS] << CODE_BITS) | (found & CODE_MASK), one.overall - other.overall)
+    findings = np.setdiff1d(of_pairs[0], of_pairs[1], assume_unique=True)
+    return IssueSet((ones[findings >> CODE_BITS] << CODE_BITS) | (findings & CODE_MASK), one.overall - other.overall)
 
 
 def _in_order(names: set[str]) -> tuple[str, ...]:
@@ -331,15 +331,15 @@ def question_of(values: CellValues, row: int) -> str | None:
     return request if isinstance(request, str) else encode_text(request)
 
 
-def issues_among(snapshot: Snapshot, found: IssueSet) -> Iterator[Issue]:
+def issues_among(snapshot: Snapshot, findings: IssueSet) -> Iterator[Issue]:
     """The issues of a snapshot that belong to findings."""
-    wanted = set(found.rows.tolist())
-    if not wanted and not found.overall:
+    wanted = set(findings.rows.tolist())
+    if not wanted and not findings.overall:
         return
     codes = all_codes()
     for issue in snapshot.report.iter_issues():
         if issue.row is None:
-            belongs = (issue.code, issue.column) in found.overall
+            belongs = (issue.code, issue.column) in findings.overall
         else:
             belongs = (issue.row << int(CODE_BITS)) | codes.index(issue.code) in wanted
         if belongs:
@@ -358,37 +358,37 @@ class Summarizer:
         self._support = {n: [np.flatnonzero(is_so)[:EXAMPLES_KEPT] for is_so in both] for n, both in changes.items()}
         supporting = [pairs for both in self._support.values() for pairs in both]
         pairs = np.unique(np.concatenate([*self._fields.values(), self._invalid, self._valid, *supporting]))
-        self._before = self._read(comparison._old, self._pairs.old, pairs, self._pairs.removed[:EXAMPLES_KEPT])
-        self._after = self._read(comparison._new, self._pairs.new, pairs, self._pairs.added[:EXAMPLES_KEPT])
+        self._before = self._read_cells(comparison._old, self._pairs.old, pairs, self._pairs.removed[:EXAMPLES_KEPT])
+        self._after = self._read_cells(comparison._new, self._pairs.new, pairs, self._pairs.added[:EXAMPLES_KEPT])
 
-    def _read(self, snapshot: Snapshot, rows: Array, pairs: Array, alone: Array) -> CellValues:
+    def _read_cells(self, snapshot: Snapshot, rows: Array, pairs: Array, alone: Array) -> CellValues:
         named = np.concatenate([rows[pairs], alone])
         return snapshot.read({**{name: rows[at] for name, at in self._fields.items()}, **dict.fromkeys(NAMING, named)})
 
     def summary(self) -> DiffSummary:
-        found = self._all
-        gained, lost = _first_issues(found._new, found._gained), _first_issues(found._old, found._lost)
+        whole = self._all
+        gains, losses = _first_issues(whole._new, whole._gained), _first_issues(whole._old, whole._lost)
         return DiffSummary(
-            same=found.same,
-            losses=found.losses,
-            old=_summary(found._old.report),
-            new=_summary(found._new.report),
-            rows=found._counts,
-            columns_added=found.columns_added,
-            columns_dropped=found.columns_dropped,
+            same=whole.same,
+            losses=whole.losses,
+            old=_summary(whole._old.report),
+            new=_summary(whole._new.report),
+            rows=whole._counts,
+            columns_added=whole.columns_added,
+            columns_dropped=whole.columns_dropped,
             added=tuple(self._place(None, row) for row in self._pairs.added[:EXAMPLES_KEPT].tolist()),
             removed=tuple(self._place(row, None) for row in self._pairs.removed[:EXAMPLES_KEPT].tolist()),
             became_invalid=tuple(map(self._pair, self._invalid.tolist())),
             became_valid=tuple(map(self._pair, self._valid.tolist())),
             fields=tuple(
-                FieldChange(name, len(found._fields[name]), tuple(self._change(name, pair) for pair in pairs.tolist()))
+                FieldChange(name, len(whole._fields[name]), tuple(self._change(name, pair) for pair in pairs.tolist()))
                 for name, pairs in self._fields.items()
             ),
             issues=tuple(
-                replace(line, gained_examples=gained.get(line.code, ()), lost_examples=lost.get(line.code, ()))
-                for line in found._issues
+                replace(line, gained_examples=gains.get(line.code, ()), lost_examples=losses.get(line.code, ()))
+                for line in whole._issues
             ),
-            metrics=tuple(map(self._metric, found._metrics)),
+            metrics=tuple(map(self._metric, whole._metrics)),
         )
 
     def _pair(self, pair: int) -> DiffPlace:
@@ -418,20 +418,20 @@ class Summarizer:
                 words = ", and ".join(map(need_words, missing))
                 yield MetricRow(self._pair(pair), f"{verb} {words}" if words else else_)
 
-        gained, lost = self._support[line.metric]
+        gains, losses = self._support[line.metric]
         return replace(
             line,
-            gained_examples=tuple(examples(gained, self._all._old, self._pairs.old, "has", "is valid now")),
-            lost_examples=tuple(examples(lost, self._all._new, self._pairs.new, "lacks", "is invalid now")),
+            gained_examples=tuple(examples(gains, self._all._old, self._pairs.old, "has", "is valid now")),
+            lost_examples=tuple(examples(losses, self._all._new, self._pairs.new, "lacks", "is invalid now")),
         )
 
 
-def _first_issues(snapshot: Snapshot, found: IssueSet) -> dict[str, tuple[Issue, ...]]:
+def _first_issues(snapshot: Snapshot, findings: IssueSet) -> dict[str, tuple[Issue, ...]]:
     """The first issues of each code among findings, one per row (or column, for the dataset as a whole)."""
-    codes = found.rows & CODE_MASK
-    first = [found.rows[codes == code][:EXAMPLES_KEPT] for code in np.unique(codes).tolist()]
+    codes = findings.rows & CODE_MASK
+    first = [findings.rows[codes == code][:EXAMPLES_KEPT] for code in np.unique(codes).tolist()]
     places: dict[str, dict[int | str | None, Issue]] = {}
-    for issue in issues_among(snapshot, IssueSet(np.concatenate([found.rows[:0], *first]), found.overall)):
+    for issue in issues_among(snapshot, IssueSet(np.concatenate([findings.rows[:0], *first]), findings.overall)):
         of_code = places.setdefault(issue.code, {})
         if len(of_code) < EXAMPLES_KEPT:
             of_code.setdefault(issue.column if issue.row is None else issue.row, issue)

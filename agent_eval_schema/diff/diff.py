@@ -112,8 +112,8 @@ def _sides(old: Any, new: Any, columns: ColumnNames, format: str, outputs: str) 
     if formats[0] == formats[1]:
         return sources
     return [
-        turns_of(source, found) if found in CES_FORMATS else source.read_as(format=found)
-        for source, found in zip(sources, formats, strict=True)
+        turns_of(source, name) if name in CES_FORMATS else source.read_as(format=name)
+        for source, name in zip(sources, formats, strict=True)
     ]
 
 
@@ -458,16 +458,16 @@ class Diff(Comparison, Savable):  # numpydoc ignore=PR01
     def __repr__(self) -> str:
         counts = self.counts
         parts = ("added", "removed", "changed", "became_invalid", "lost_a_metric")
-        found = ", ".join(f"{counts[name]:,} {name.replace('_', ' ')}" for name in parts)
-        return f"<Diff: {counts['old']:,} → {counts['new']:,} rows, " + ("the same>" if self.same else f"{found}>")
+        words = ", ".join(f"{counts[name]:,} {name.replace('_', ' ')}" for name in parts)
+        return f"<Diff: {counts['old']:,} → {counts['new']:,} rows, " + ("the same>" if self.same else f"{words}>")
 
 
 def _rows_frame(snapshot: Snapshot, rows: Array) -> pd.DataFrame:
     import pandas as pd
 
-    found = snapshot.read(dict.fromkeys(NAMING, rows))
-    ids = _objects([found["request_id"][row] for row in rows.tolist()])
-    requests = _objects([question_of(found, row) for row in rows.tolist()])
+    cells = snapshot.read(dict.fromkeys(NAMING, rows))
+    ids = _objects([cells["request_id"][row] for row in rows.tolist()])
+    requests = _objects([question_of(cells, row) for row in rows.tolist()])
     return pd.DataFrame({"row": rows, "request_id": ids, "request": requests, "valid": snapshot.valid[rows]})
 
 

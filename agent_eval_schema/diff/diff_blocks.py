@@ -268,9 +268,9 @@ def _rows(summary: DiffSummary) -> Iterator[Block]:
         ("Valid now", "good", "✓", rows["became_valid"], summary.became_valid),
     ):
         if count:
-            found = [Example(p.rows, p.request_id, [p.asks, ", ".join(p.errors)], sign) for p in places]
+            entries = [Example(p.rows, p.request_id, [p.asks, ", ".join(p.errors)], sign) for p in places]
             details = [Detail("Asks"), Detail("Errors", "error", "  invalid: ")]
-            examples = Examples(details, found, count, in_text=ROWS_IN_TEXT)
+            examples = Examples(details, entries, count, in_text=ROWS_IN_TEXT)
             head = [Part(title, f"tag {mood}"), Part(f"{count:,}", "count")]
             groups.append(Group(head, [examples], is_open=count <= ROWS_OPEN))
             texts.append(Section(title, f"{title} ({count:,})", [examples]))
@@ -299,13 +299,13 @@ def _issues(summary: DiffSummary) -> Iterator[Block]:
         moves = counted([(line.gained, "gained"), (line.lost, "lost"), *on_others])
         rows = Part(f"{line.old:,} → {line.new:,}", "count")
         head = [Part(f"{line.code} {line.name}", f"tag {line.severity}"), rows, Part(f"({', '.join(moves)})", "muted")]
-        found = [*(_found(i, "+") for i in line.gained_examples), *(_found(i, "-") for i in line.lost_examples)]
+        entries = [*(_example(i, "+") for i in line.gained_examples), *(_example(i, "-") for i in line.lost_examples)]
         is_open = line.severity is Severity.ERROR and 0 < line.gained + line.lost <= ROWS_OPEN
-        groups.append(Group(head, [Examples(details, found, signs="Change")], is_open=is_open))
+        groups.append(Group(head, [Examples(details, entries, signs="Change")], is_open=is_open))
     yield Section("issues", "Issues gained and lost", groups, short="Issues", text_title="Issues")
 
 
-def _found(issue: Issue, sign: str) -> Example:
+def _example(issue: Issue, sign: str) -> Example:
     row = "" if issue.row is None else f"{issue.row:,}"
     return Example(row, issue.request_id, [issue.path or "", Part(issue.message, "message")], sign)
 
@@ -342,7 +342,7 @@ def _metric(line: MetricChange) -> list[Words | Cell]:
 
 def _reasons(line: MetricChange) -> tuple[str | Part, ...]:
     """Which rows lost and gained it, and why; rows that came and went are only counted."""
-    found: list[str | Part] = []
+    parts: list[str | Part] = []
     for count, sign, what, kind in (
         (line.lost, "-", _examples(line.lost_examples, line.lost), "error"),
         (line.gained, "+", _examples(line.gained_examples, line.gained), "good"),
@@ -350,14 +350,14 @@ def _reasons(line: MetricChange) -> tuple[str | Part, ...]:
         (line.on_added, "+", "added", "good"),
     ):
         if count:
-            found += ["; "] if found else []
-            found += [Part(f"{sign}{count:,} ", kind), what]
-    return tuple(found)
+            parts += ["; "] if parts else []
+            parts += [Part(f"{sign}{count:,} ", kind), what]
+    return tuple(parts)
 
 
 def _examples(rows: Sequence[MetricRow], count: int) -> str:
-    found = [f"{at.row.request_id or f'row {at.row.new_row:,}'} {at.why}" for at in rows[:EXAMPLES_SHOWN]]
-    return "; ".join(found) + ("; …" if count > EXAMPLES_SHOWN else "")
+    texts = [f"{at.row.request_id or f'row {at.row.new_row:,}'} {at.why}" for at in rows[:EXAMPLES_SHOWN]]
+    return "; ".join(texts) + ("; …" if count > EXAMPLES_SHOWN else "")
 
 
 # --- row by row
@@ -371,19 +371,19 @@ RowsOfSide = Mapping[int | str, ShownRow]
 
 def changed_rows(summary: DiffSummary) -> dict[DiffPlace, list[CellChange]]:
     """The rows of the examples, each with its cells that changed."""
-    found = by_key((change.row, change) for field in summary.fields for change in field.examples)
+    changes = by_key((change.row, change) for field in summary.fields for change in field.examples)
     others = (*summary.became_invalid, *summary.removed, *summary.added, *summary.became_valid)
-    return found | {place: [] for place in others if place not in found}
+    return changes | {place: [] for place in others if place not in changes}
 
 
 def row_by_row(summary: DiffSummary, old: RowsOfSide, new: RowsOfSide) -> list[ShownRow]:
     """The rows of the examples as they are now (of removed ones: were), with what changed; those with new errors first.
     `old` and `new` have the rows of each side."""
-    found = []
+    rows = []
     for place, changes in changed_rows(summary).items():
         side, at = (old, place.old_row) if place.new_row is None else (new, place.new_row)
-        found.append(_row(summary, place, changes, side.get(at or 0, ShownRow(at or 0))))
-    return [row for _, row in sorted(found, key=lambda ranked: ranked[0])[:STORIES_SHOWN]]
+        rows.append(_row(summary, place, changes, side.get(at or 0, ShownRow(at or 0))))
+    return [row for _, row in sorted(rows, key=lambda ranked: ranked[0])[:STORIES_SHOWN]]
 
 
 _MOODS = ("error", "warning", "", "good")
@@ -393,10 +393,10 @@ def _row(
     summary: DiffSummary, place: DiffPlace, changes: Sequence[CellChange], shown: ShownRow
 ) -> tuple[tuple[int, bool, int], ShownRow]:
     """A row with its changes, the issues and the metrics that came or went with them, and where it is in the list."""
-    gained = [i for line in summary.issues for i in line.gained_examples if i.row == place.new_row is not None]
-    lost = [i for line in summary.issues for i in line.lost_examples if i.row == place.old_row is not None]
+    gains = [i for line in summary.issues for i in line.gained_examples if i.row == place.new_row is not None]
+    losses = [i for line in summary.issues for i in line.lost_examples if i.row == place.old_row is not None]
     metrics = [*_story_metrics(summary, place, "−"), *_story_metrics(summary, place, "+")]
-    severities = {issue.severity for issue in gained}
+    severities = {issue.severity for issue in gains}
     is_removed = place.new_row is None
     if is_removed or Severity.ERROR in severities or any(sign == "−" for sign, _, _ in metrics):
         mood = "error"
@@ -407,15 +407,15 @@ def _row(
         edits += [(edit.path, [(part.side, part.text) for part in edit.parts]) for edit in change.edits]
         if change.more_edits:
             edits[-1][1].append(("both", f" … and {plural(change.more_edits, 'more place')}"))
-    cells = [(f"− {issue.code} {RULES[issue.code].name}", issue.message) for issue in lost]
+    cells = [(f"− {issue.code} {RULES[issue.code].name}", issue.message) for issue in losses]
     for sign, names, why in metrics:
         more = f" and {len(names) - METRICS_NAMED:,} more" if len(names) > METRICS_NAMED else ""
         cells.append((f"{sign} metrics", f"{', '.join(names[:METRICS_NAMED])}{more}: {why}"))
     summed_up = [
         *(["removed"] if is_removed else ["added"] if place.old_row is None else []),
         *dict.fromkeys(path for path, _ in edits),
-        *(f"+{issue.code}" for issue in gained),
-        *(f"−{issue.code}" for issue in lost),
+        *(f"+{issue.code}" for issue in gains),
+        *(f"−{issue.code}" for issue in losses),
         *(f"{sign}{plural(len(names), 'metric')}" for sign, names, _ in metrics),
     ]
     rank = _MOODS.index(mood), is_removed, place.new_row or place.old_row or 0

@@ -61,17 +61,17 @@ def fingerprints(rows: pa.RecordBatch, source_cells: pa.RecordBatch, unread: dic
 
     A cell that could not be read has no normalized value: in the `unread` rows, the original cell is hashed.
     """
-    found = {field.name: _column(rows, field) for field in rows.schema}
+    columns = {field.name: _column(rows, field) for field in rows.schema}
     for name, at in unread.items():
         cells = read_cells(filtered(source_cells.select([name]), np.isin(np.arange(source_cells.num_rows), at)), name)
         if cells is not None:
             hashes = hashes_of(_plain_texts(cells.texts, cells.json))
             # Different from cells that can be read: text that is not a list yet differs from the list.
-            found[name][at] = np.where(hashes, mixed(hashes ^ _UNREADABLE), 0)
+            columns[name][at] = np.where(hashes, mixed(hashes ^ _UNREADABLE), 0)
     lines = line_texts(source_cells)
     if lines is not None:
-        found[ORIGINAL_LINE] = hashes_of(lines.to_pylist())
-    return {name: hashes for name, hashes in found.items() if hashes.any()}
+        columns[ORIGINAL_LINE] = hashes_of(lines.to_pylist())
+    return {name: hashes for name, hashes in columns.items() if hashes.any()}
 
 
 def mixed(hashes: Array) -> Array:
@@ -93,7 +93,7 @@ def _column(rows: pa.RecordBatch, field: pa.Field) -> Array:
     if field.name in COLUMNS:
         if pa.types.is_map(array.type):
             return hashes_of([None if v is None else encode_sorted(v) for v in canonical_values(array, field)])
-        return _parts(simplified(array), field.name)
+        return _value_hashes(simplified(array), field.name)
     cells = read_cells(rows, field.name)
     return hashes_of(_plain_texts(cells.texts, cells.json) if cells else to_values(array))
 
@@ -116,7 +116,7 @@ def _plain_texts(texts: Sequence[str | None], json: bool) -> list[str | None]:
 # --- canonical columns
 
 
-def _parts(array: pa.Array, name: str) -> Array:
+def _value_hashes(array: pa.Array, name: str) -> Array:
     """The hash of each value of an Arrow array; `name` is the column's or the key's."""
     kind = array.type
     if is_text(kind) and name in _JSON_TEXTS:
@@ -128,7 +128,7 @@ def _parts(array: pa.Array, name: str) -> Array:
     elif pa.types.is_struct(kind):
         hashes = np.zeros(len(array), np.uint64)
         for part, values in zip(kind, array.flatten(), strict=True):
-            hashes += mixed(_parts(values, part.name) ^ name_hash(part.name))
+            hashes += mixed(_value_hashes(values, part.name) ^ name_hash(part.name))
         hashes = mixed(hashes)
     else:
         numbers = np.asarray(array.cast(pa.float64() if pa.types.is_floating(kind) else pa.int64()).fill_null(0))
@@ -141,7 +141,7 @@ def _lists(array: pa.Array, name: str) -> Array:
     lengths = np.asarray(pc.list_value_length(array).fill_null(0)).astype(np.int64)
     ends = np.cumsum(lengths)
     places = np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - lengths, lengths)
-    entries = mixed(_parts(array.flatten(), name) ^ mixed(places.astype(np.uint64) + np.uint64(1)))
+    entries = mixed(_value_hashes(array.flatten(), name) ^ mixed(places.astype(np.uint64) + np.uint64(1)))
     running = np.concatenate([np.zeros(1, np.uint64), np.cumsum(entries, dtype=np.uint64)])
     return mixed(running[ends] - running[ends - lengths] + lengths.astype(np.uint64) + np.uint64(1))
 
@@ -166,12 +166,12 @@ class Snapshot:
 
     def __init__(self, source: Source) -> None:
         self._run = run = CheckedRun(source, replace(make_plan(source), columns=True))
-        self._read = find_format(run.plan.format).read
+        self._reader = find_format(run.plan.format).read
         parts: dict[str, list[tuple[int, Array]]] = {}
         findings = [np.zeros(0, np.int64)]
         start = 0
         for batch, checked in run.pairs():
-            cells = self._read(batch)
+            cells = self._reader(batch)
             for name, hashes in fingerprints(rows_of(checked), cells, _unread(cells, checked)).items():
                 parts.setdefault(name, []).append((start, hashes))
             lists = verdict(checked, "issues")
@@ -199,8 +199,8 @@ class Snapshot:
 
     def hash(self, name: str) -> Array:
         """The hashes of a column, 0 throughout if there is nothing in it."""
-        found = self.hashes.get(name)
-        return np.zeros(self.row_count, np.uint64) if found is None else found
+        hashes = self.hashes.get(name)
+        return np.zeros(self.row_count, np.uint64) if hashes is None else hashes
 
     def keys(self) -> list[Array]:
         """The keys of each row, the surest first; 0 where a row lacks the parts of the key."""
@@ -224,21 +224,21 @@ class Snapshot:
 
     def read(self, wanted: Mapping[str, Array]) -> dict[str, dict[int, Any]]:
         """The values of some rows, {column: {row: value}}: normalized, or as given where they could not be read."""
-        found: dict[str, dict[int, Any]] = {name: {} for name in wanted}
+        columns: dict[str, dict[int, Any]] = {name: {} for name in wanted}
         rows = np.unique(np.concatenate([np.zeros(0, np.int64), *wanted.values()]))
         mask = np.zeros(self.row_count, bool)
         mask[rows] = True
         start = 0
         for batch, checked in self._run.reread(mask):
-            cells = self._read(batch)
+            cells = self._reader(batch)
             here = rows[start : start + cells.num_rows]
             start += cells.num_rows
             unread = _unread(cells, checked)
             for name in wanted:
                 places = np.flatnonzero(np.isin(here, wanted[name]))
                 values = _values(name, cells, checked, unread.get(name, []), places)
-                found[name].update(zip(here[places].tolist(), values, strict=True))
-        return found
+                columns[name].update(zip(here[places].tolist(), values, strict=True))
+        return columns
 
 
 def _unread(cells: pa.RecordBatch, checked: pa.RecordBatch) -> dict[str, list[int]]:
@@ -251,12 +251,12 @@ def _unread(cells: pa.RecordBatch, checked: pa.RecordBatch) -> dict[str, list[in
         return {}
     rows = np.repeat(np.arange(len(lists)), np.asarray(pc.list_value_length(lists)))
     columns, normal = notes.field("column"), rows_of(checked)
-    found = {}
+    by_column = {}
     for name in set(columns.filter(pa.array(wrong)).unique().to_pylist()).intersection(COLUMNS, cells.schema.names):
         at = np.unique(rows[wrong & np.asarray(pc.equal(columns, name).fill_null(False))])
         absent = np.asarray(normal.column(normal.schema.get_field_index(name)).is_null())
-        found[name] = at[absent[at]].tolist()
-    return {name: at for name, at in found.items() if at}
+        by_column[name] = at[absent[at]].tolist()
+    return {name: at for name, at in by_column.items() if at}
 
 
 def _values(name: str, cells: pa.RecordBatch, checked: pa.RecordBatch, unread: list[int], places: Array) -> list[Any]:

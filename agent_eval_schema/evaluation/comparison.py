@@ -287,8 +287,8 @@ class ScoreComparison(OfSeveral):  # numpydoc ignore=PR01
         """The scores that differ, of metrics that are judged; regressions first."""
         infos = {line.metric: line.info for line in self.lines if line.counted}
         rows: list[Any] = self.rows.to_dict("records")
-        found = [Difference(infos[row["metric"]], **row) for row in rows if row["metric"] in infos]
-        return sorted(found, key=lambda row: (row.gain, row.row))
+        differences = [Difference(infos[row["metric"]], **row) for row in rows if row["metric"] in infos]
+        return sorted(differences, key=lambda row: (row.gain, row.row))
 
     def _fallen(self) -> list[int]:
         """The rows that became worse, of those that both results have, the largest losses first."""
@@ -432,9 +432,9 @@ def matched_rows(old: ScoredRows, new: ScoredRows, key: str | None) -> MatchedRo
         places = np.arange(old.row_count)
         return MatchedRows(places, places, BY_POSITION)
     if all(REQUEST_ID in t and t[REQUEST_ID].notna().all() and not t[REQUEST_ID].duplicated().any() for t in tables):
-        found = _by_labels(*(table[REQUEST_ID] for table in tables), by=REQUEST_ID)
-        if len(found.old):
-            return found
+        by_id = _by_labels(*(table[REQUEST_ID] for table in tables), by=REQUEST_ID)
+        if len(by_id.old):
+            return by_id
     if any(key is None or not key.questions.any() for key in keys):
         raise EvalSetError(f"{problem}: {_GIVE_KEY}")
     return _by_labels(*(_occurrences(key.questions) for key in keys if key is not None), by=BY_QUESTION)
@@ -443,9 +443,9 @@ def matched_rows(old: ScoredRows, new: ScoredRows, key: str | None) -> MatchedRo
 def _by_labels(old: pd.Series[Any], new: pd.Series[Any], *, by: str) -> MatchedRows:
     """The rows with equal labels; absent ones equal none."""
     places = pd.Series(np.arange(len(new)), index=new.to_numpy())
-    found = places[places.index.notna()].reindex(old.where(old.notna(), None).to_numpy())
-    there = found.notna().to_numpy() & old.notna().to_numpy()
-    return MatchedRows(np.flatnonzero(there), found.to_numpy()[there].astype(np.int64), by)
+    new_places = places[places.index.notna()].reindex(old.where(old.notna(), None).to_numpy())
+    there = new_places.notna().to_numpy() & old.notna().to_numpy()
+    return MatchedRows(np.flatnonzero(there), new_places.to_numpy()[there].astype(np.int64), by)
 
 
 def _occurrences(questions: Numbers) -> pd.Series[Any]:
@@ -488,42 +488,42 @@ def metric_change(info: MetricInfo, before: Numbers, after: Numbers, codes: Numb
     old, new, own = before[was & now], after[was & now], codes[was & now]
     difference, both = new - old, np.concatenate([old, new])
     ends = SHARE if is_binary(both) else scale_of_scores(both, info.ends) if len(both) else None
-    found = paired_test(difference, own, ends and ends[1] - ends[0])
-    is_known = bool(info.scale) or ends is SHARE or math.isnan(found.low)
-    lost = was & ~now
+    test = paired_test(difference, own, ends and ends[1] - ends[0])
+    is_known = bool(info.scale) or ends is SHARE or math.isnan(test.low)
+    is_lost = was & ~now
     varies = (len(both) > 0 and bool(np.ptp(both) > 0)) or bool((was ^ now).any())
     return MetricComparison(
         info.name,
         rows=len(old),
-        lost=int(lost.sum()),
+        lost=int(is_lost.sum()),
         gained=int((now & ~was).sum()),
         old=ScoreStats(old).mean,
         new=ScoreStats(new).mean,
         difference=ScoreStats(difference).mean,
         higher=int((difference > 0).sum()),
         lower=int((difference < 0).sum()),
-        **asdict(found),
-        p_adjusted=found.p_value,
+        **asdict(test),
+        p_adjusted=test.p_value,
         std_error=standard_error(difference, own),
         units=len(np.unique(own)),
         direction=info.direction,
         unit=info.unit,
         counted=asked or (info.is_quality and varies),
-        missing=_missing(before[lost], old),
+        missing=_missing(before[is_lost], old),
         assumes="" if is_known else ASSUMED_NEAR if ends is None else ASSUMED_SHARE,
         assumption=info.assumption,
     )
 
 
-def _missing(lost: Numbers, kept: Numbers) -> str:
-    """In what the rows that lost their score differ from those that kept it, by more than chance; "" if they do not."""
-    if min(len(lost), len(kept)) < LEAST_LOST:
+def _missing(gaps: Numbers, others: Numbers) -> str:
+    """How the rows that lost their score differ from those that kept it, by more than chance; "" if they do not."""
+    if min(len(gaps), len(others)) < LEAST_LOST:
         return ""
-    means, errors = [float(of.mean()) for of in (lost, kept)], [standard_error(of) for of in (lost, kept)]
+    means, errors = [float(of.mean()) for of in (gaps, others)], [standard_error(of) for of in (gaps, others)]
     if abs(means[0] - means[1]) <= Z * math.hypot(*errors):
         return ""
     return (
-        f"{plural(len(lost), 'row')} that lost the score had {number(means[0])} before, the others {number(means[1])}: "
+        f"{plural(len(gaps), 'row')} that lost the score had {number(means[0])} before, the others {number(means[1])}: "
         "the missing scores may not be missing at random"
     )
 
@@ -567,10 +567,10 @@ def _in_words(rows: Sequence[Difference], better: int) -> str:
     """`2 scores lower, 1 missing, 3 higher`; worse and better where less is better in some metrics, but not in all."""
     signs = {row.info.sign for row in rows} - {0}
     down, up = ("lower", "higher") if signs <= {1} else ("higher", "lower") if signs == {-1} else ("worse", "better")
-    lost, new = (sum(math.isnan(score) for score in of) for of in ([r.new for r in rows], [r.old for r in rows]))
-    worse = sum(row.gain < 0 for row in rows) - lost
+    missing, new = (sum(math.isnan(score) for score in of) for of in ([r.new for r in rows], [r.old for r in rows]))
+    worse = sum(row.gain < 0 for row in rows) - missing
     other = sum(not row.gain for row in rows) - new
-    parts = counted([(lost, "missing"), (new, "new"), (other, "different")])
+    parts = counted([(missing, "missing"), (new, "new"), (other, "different")])
     return ", ".join([f"{plural(worse, 'score')} {down}", *parts, f"{better:,} {up}"])
 
 
@@ -578,10 +578,10 @@ def significant_words(lines: Sequence[MetricComparison], tested: int, alpha: flo
     """What the test shows, regressions first: `: recall significantly lower (0.922 → 0.803)`."""
     if not tested:
         return ""
-    found = sorted((line for line in lines if line.p_adjusted < alpha), key=lambda line: line.gain > 0)
-    if not found:
+    changes = sorted((line for line in lines if line.p_adjusted < alpha), key=lambda line: line.gain > 0)
+    if not changes:
         return ": no significant change" + (f" in {tested} metrics" if tested > 1 else "")
-    first, others = found[0], len(found) - 1
+    first, others = changes[0], len(changes) - 1
     means = " → ".join(written_alike(first.info, [first.old, first.new]))
     how = f"significantly {'higher' if first.difference > 0 else 'lower'} ({means})"
     return f": {first.metric} {how}" + (f" and {plural(others, 'other significant change')}" if others else "")
@@ -654,7 +654,7 @@ def _effect(line: MetricComparison, widest: float, is_certain: bool) -> Effect |
 def _mean(line: MetricComparison, adjusted: bool, alpha: float, widest: float) -> list[Words | Cell]:
     mood = gain_mood(line.gain) if line.p_adjusted < alpha else ""
     interval = MISSING if line.low != line.low else f"{signed(line.low)} to {signed(line.high)}"
-    lost = ", ".join(f"{n:,} {what}" for n, what in ((line.lost, "lost"), (line.gained, "gained")) if n)
+    coverage = ", ".join(f"{n:,} {what}" for n, what in ((line.lost, "lost"), (line.gained, "gained")) if n)
     old, new = written_alike(line.info, [line.old, line.new])
     return [
         name_of(line.info),
@@ -665,7 +665,7 @@ def _mean(line: MetricComparison, adjusted: bool, alpha: float, widest: float) -
         interval,
         f"{line.higher:,}",
         f"{line.lower:,}",
-        f"{line.rows:,}{f' ({lost})' if lost else ''}",
+        f"{line.rows:,}{f' ({coverage})' if coverage else ''}",
         p_text(line.p_value) if adjusted else Cell(p_text(line.p_value), mood),
         *([Cell(p_text(line.p_adjusted), mood)] if adjusted else []),
     ]
@@ -700,5 +700,5 @@ def row_of_runs(
     scored = {f"{metric}, {run}": cell for run, cell in zip(runs, scores, strict=True)}
     answers = [f"{name}, {run}" for name in ("response", "outputs") for run in runs]
     predicted = {f"predicted_trajectory, {run}": f"Tool calls, {run}" for run in runs}
-    found = open_row(key, cells, cells, scored, answers=answers, predicted=predicted, match="call")
-    return replace(found, columns=[(str(cell.words), cell.mood, cell.number) for cell in columns])
+    row = open_row(key, cells, cells, scored, answers=answers, predicted=predicted, match="call")
+    return replace(row, columns=[(str(cell.words), cell.mood, cell.number) for cell in columns])

@@ -94,9 +94,9 @@ def write_evaluation(
                 columns = (table.iloc[:, at].tolist() for at in range(len(table.columns)))
                 for row, line in enumerate(zip(*columns, strict=True), start):
                     named = zip(table.columns, line, strict=True)
-                    given = {name: jsontext.structured(cell) for name, cell in named if not is_absent(cell)}
-                    cells = {name: cell_text(cell) for name, cell in given.items()}
-                    scores = {name: given[column] for name in written if (column := score_column(name)) in given}
+                    values = {name: jsontext.structured(cell) for name, cell in named if not is_absent(cell)}
+                    cells = {name: cell_text(cell) for name, cell in values.items()}
+                    scores = {name: values[column] for name in written if (column := score_column(name)) in values}
                     metadata = {_POSITION: str(row), **cells}
                     for name, score in scores.items():
                         sample = {"schema_version": SCHEMA_VERSION, **ids, "evaluation_name": benchmark}
@@ -183,15 +183,15 @@ def _result(info: MetricInfo, tally: ScoreStats, benchmark: str) -> dict[str, An
 
 
 def _sample(cells: Mapping[str, str], row: int) -> dict[str, Any]:
-    asked, answered, expected = (
+    prompts, answers, expected = (
         next(([cells[name]] for name in columns if name in cells), []) for columns in (_ASKED, _ANSWERED, _EXPECTED)
     )
     seconds = numbers_of([cells.get(LATENCY)])[0]
     return {
         "sample_id": cells.get(REQUEST_ID, str(row)),
         "interaction_type": "single_turn",
-        "input": {"raw": "".join(asked), "reference": expected},
-        "output": {"raw": answered},
+        "input": {"raw": "".join(prompts), "reference": expected},
+        "output": {"raw": answers},
         "answer_attribution": [],
         **({"error": cells["error"]} if "error" in cells else {}),
         **({"performance": {"latency_ms": float(seconds) * 1000}} if seconds == seconds else {}),
@@ -349,8 +349,8 @@ def _opened(path: str) -> Source:
     if expected is not None and expected.total_rows not in (None, lines):
         total = expected.total_rows or 0
         raise EvalSetError(f"{samples_of(path)}: expected {total:,} lines, got {lines:,}: the file is not complete")
-    for key, found in scores.items():
-        rows[key] |= {name: numbers_of([values])[0] for name, values in found.items()}
+    for key, by_column in scores.items():
+        rows[key] |= {name: numbers_of([values])[0] for name, values in by_column.items()}
     record = ResultRecord(metrics=tuple(infos), row_count=len(rows), agent=aggregate.model_info.id)
     if is_own:
         place = f"{path}: the record of the result ({RECORD})"

@@ -150,7 +150,7 @@ class ScoreHistory(OfSeveral):  # numpydoc ignore=PR01
         self.runs = runs = run_names([result.name for result in results])
         if configurations is not None and (isinstance(configurations, str) or len(configurations) != len(runs)):
             raise EvalSetError(f"configurations: expected a name per result, {len(runs)}; got {shown(configurations)}")
-        configurations, asked = list(configurations or runs), metrics is not None
+        configurations, explicit = list(configurations or runs), metrics is not None
         self._infos = infos = shared_infos(results, metrics)
         self._results = results
         self._places = at = shared_rows([matched_rows(results[0], other, key) for other in results[1:]])
@@ -168,11 +168,11 @@ class ScoreHistory(OfSeveral):  # numpydoc ignore=PR01
         units = at[0] if all_units is None else all_units.codes[at[0]]
         self.remarks = [] if informed else [SESSIONS_UNKNOWN]
         pairs = [(infos[name], *pair) for name, table in scores.items() for pair in pairwise(table.T)]
-        steps = [metric_change(*pair, units, asked) for pair in pairs]
+        steps = [metric_change(*pair, units, explicit) for pair in pairs]
         p_values = iter([step.p_adjusted for step in adjusted(steps)])
         lines = (_lines(infos[name], runs, configurations, table, units, p_values) for name, table in scores.items())
         self.lines = list(chain.from_iterable(lines))
-        changes = [metric_change(infos[name], of[:, 0], of[:, -1], units, asked) for name, of in scores.items()]
+        changes = [metric_change(infos[name], of[:, 0], of[:, -1], units, explicit) for name, of in scores.items()]
         self._changes = adjusted(changes)
         self._repeats = [line for name, table in scores.items() for line in _repeats(name, configurations, table)]
         self.noise = {name: _noise(table, configurations) for name, table in scores.items()}
@@ -325,10 +325,10 @@ def _lines(
     """The runs in order; `p_values` has those of the steps between them."""
     before = NAN
     for run, configuration, column in zip(runs, configurations, scores.T, strict=True):
-        found = mean_interval(column, units, scale=info.ends)
-        step = found.mean - before, next(p_values) if run != runs[0] else NAN
-        yield MetricOfRun(info.name, run, configuration, found.rows, found.mean, found.low, found.high, *step)
-        before = found.mean
+        stats = mean_interval(column, units, scale=info.ends)
+        step = stats.mean - before, next(p_values) if run != runs[0] else NAN
+        yield MetricOfRun(info.name, run, configuration, stats.rows, stats.mean, stats.low, stats.high, *step)
+        before = stats.mean
 
 
 def _sides(scores: Numbers) -> Numbers | None:

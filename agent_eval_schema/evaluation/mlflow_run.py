@@ -112,8 +112,8 @@ class ScoresAndReasons:
                 values.setdefault(name, []).append(value)
             if why:
                 rationales.setdefault(name, []).append(visible(why))
-        for name, found in values.items():
-            self.scores[name][row] = found[0] if len(found) == 1 else found
+        for name, scores in values.items():
+            self.scores[name][row] = scores[0] if len(scores) == 1 else scores
         for name, texts in rationales.items():
             self.reasons[name][row] = " | ".join(dict.fromkeys(texts))
 
@@ -130,8 +130,8 @@ ResultLine = dict[str, Any]
 def result_lines(mlflow: Any, result: Any, experiment: str) -> list[ResultLine]:
     """MLflow's result by row; it has none if one score is NaN or infinite: then the scores are read from the traces."""
     if result.result_df is not None:
-        found: list[ResultLine] = result.result_df.to_dict("records")
-        return found
+        records: list[ResultLine] = result.result_df.to_dict("records")
+        return records
     scope = "locations" if "locations" in inspect.signature(mlflow.search_traces).parameters else "experiment_ids"
     traces = mlflow.search_traces(**{scope: [experiment]}, run_id=result.run_id, return_type="list")
     lines = []
@@ -180,13 +180,13 @@ def scores_of_run(place: str) -> MlflowEvaluation | str:
     except mlflow.exceptions.MlflowException as error:
         raise EvalSetError(f"{place}: {first_line(error)}") from error
     lines.sort(key=lambda line: position_in(line["tags"].get(ROW_TAG)))
-    found = ScoresAndReasons((), len(lines))
+    feedback = ScoresAndReasons((), len(lines))
     for row, line in enumerate(lines):
-        found.take(row, of_run(line["assessments"], run_id))
-    if not found.scores:
+        feedback.take(row, of_run(line["assessments"], run_id))
+    if not feedback.scores:
         raise EvalSetError(f"{place}: the run has no scores: expected {TABLE}, or traces with assessments")
     report = check_source(open_source(pd.DataFrame({"trace": [line["trace"].to_json() for line in lines]})))
-    scores, reasons = (pd.DataFrame(columns, dtype="object") for columns in (found.scores, found.reasons))
+    scores, reasons = (pd.DataFrame(columns, dtype="object") for columns in (feedback.scores, feedback.reasons))
     keys = keys_from_text(line["tags"].get(KEYS_TAG) for line in lines)
     sessions = keys is not None or any(row["session_id"] is not None for row in report.iter_rows())
     metrics, agent = dict(run.data.metrics), run.data.params.get("agent")
@@ -213,8 +213,8 @@ def log_dataset(mlflow: Any, run_id: str, name: str, digest: str) -> None:
     """Log the data of a result as an input of the active run; its rows are in the table of the result."""
     table = {"mlflow.source.name": f"runs:/{run_id}/{FOLDER}/{TABLE_FILE}"}
     source = import_module("mlflow.data.code_dataset_source").CodeDatasetSource(table)
-    found = import_module("mlflow.data.meta_dataset").MetaDataset(source, name=name, digest=digest)
-    mlflow.log_input(found, context="evaluation")
+    dataset = import_module("mlflow.data.meta_dataset").MetaDataset(source, name=name, digest=digest)
+    mlflow.log_input(dataset, context="evaluation")
 
 
 _NOT_ALLOWED = re.compile(r"[^\w\-./ ]")

@@ -412,10 +412,10 @@ def load_result(
     1.0
     """
     if isinstance(data, str) and data.startswith(RUNS):
-        found = scores_of_run(data)
-        if isinstance(found, MlflowEvaluation):
-            return result_of_evaluation(found, infos)
-        data = found
+        scores = scores_of_run(data)
+        if isinstance(scores, MlflowEvaluation):
+            return result_of_evaluation(scores, infos)
+        data = scores
     own = open_evaluation(os.fspath(data)) if isinstance(data, str | os.PathLike) else None
     source = open_source(data if own is None else own, "data", columns)
     record, scored, parts = read_scores(source, metrics)

@@ -335,10 +335,10 @@ def name_of(info: MetricInfo) -> Words:
 
 def _about_intervals(result: ScoredRows) -> Iterator[str]:
     """What the intervals count as independent, which means have none for which reason, and the noise of repeats."""
-    found = [interval for interval in result._intervals.values() if not interval.note]
-    if found and not result._record.sessions:
+    intervals = [interval for interval in result._intervals.values() if not interval.note]
+    if intervals and not result._record.sessions:
         yield SESSIONS_UNKNOWN
-    if (units := result._units) is not None and any(interval.units < interval.rows for interval in found):
+    if (units := result._units) is not None and any(interval.units < interval.rows for interval in intervals):
         words = units.words(len(np.unique(units.codes)))
         yield f"The intervals are those of {words}, not of {plural(result.row_count, 'row')}."
     for metric, interval in result._intervals.items():
@@ -427,7 +427,7 @@ def _unscored(result: ScoredRows, *, with_issues: bool) -> Iterator[Block]:
         causes.append(Line(f"… and {plural(len(errors) - len(causes), 'other error')}", "muted"))
     yield Only("text", [*causes, *texts, *issues])
     first = result.issues.head(ISSUES_SHOWN) if with_issues and result._causes else pd.DataFrame()
-    found: list[list[Words | Cell]] = [
+    issue_rows: list[list[Words | Cell]] = [
         ["" if is_absent(i["row"]) else f"{i['row']:,}", Cell(i["path"] or "", "path"), Part(i["message"], "message")]
         for i in first.to_dict("records")
     ]
@@ -435,7 +435,7 @@ def _unscored(result: ScoredRows, *, with_issues: bool) -> Iterator[Block]:
         Table(["Why", "#rows", "Metrics"], reasons),
         Table(["Error of the call", "#rows"], [[e, f"{rows:,}"] for e, rows in errors.most_common(CAUSES_SHOWN)]),
         *issues,
-        Table(["#Row", "Where", "What is wrong"], found, at_once=ISSUES_AT_ONCE),
+        Table(["#Row", "Where", "What is wrong"], issue_rows, at_once=ISSUES_AT_ONCE),
     ]
     yield Only("html", [Section("reasons", "Unscored rows" if reasons or errors else "Issues", blocks)])
 
@@ -521,8 +521,8 @@ def pictures_of(result: ScoredRows, most: int) -> Pictures:
 
 def _shares(result: ScoredRows) -> dict[str, ScoreStats]:
     """The metrics whose scores are from 0 to 1."""
-    found = result.tallies.items()
-    return {name: stats for name, stats in found if name not in (LATENCY, FAILURE) and stats.is_share}
+    tallies = result.tallies.items()
+    return {name: stats for name, stats in tallies if name not in (LATENCY, FAILURE) and stats.is_share}
 
 
 def _ranks(result: ScoredRows) -> Numbers:
@@ -550,11 +550,11 @@ def _groups(
     for column, parts in labels.items():
         groups = rows_by(pd.concat(parts))
         if 2 <= len(groups) <= min(MOST_GROUPS, result.row_count / SMALLEST_GROUP):
-            found = [
+            entries = [
                 GroupOfRows(value, len(rows), {name: result._interval(name, rows=rows) for name in result.tallies})
                 for value, rows in groups.items()
             ]
-            yield column, sorted(found, key=lambda group: -group.rows)
+            yield column, sorted(entries, key=lambda group: -group.rows)
 
 
 def _graded(info: MetricInfo, graded: bool) -> int:
@@ -602,11 +602,11 @@ def _worst_rows(result: ScoredRows, chosen: Mapping[int, dict[str, Any]]) -> Ope
     for i, (row, cells) in enumerate(chosen.items()):
         explained = [n for n in cells if n.rpartition("/")[0] in metrics and n != score_column(n.rpartition("/")[0])]
         scores = {name: column[i] for name, column in zip(metrics, columns, strict=True)}
-        found = open_row(row, cells, (*SHOWN_BESIDE, *explained), scores, match=match)
+        shown_row = open_row(row, cells, (*SHOWN_BESIDE, *explained), scores, match=match)
         if row in result.failures:
-            error = next((text for name, text in found.content.cells if name == "error"), "")
-            found = replace(found, failed=True, title=truncate(error, LONGEST_TITLE) or found.title)
-        rows.append(found)
+            error = next((text for name, text in shown_row.content.cells if name == "error"), "")
+            shown_row = replace(shown_row, failed=True, title=truncate(error, LONGEST_TITLE) or shown_row.title)
+        rows.append(shown_row)
     about = "Those that failed first, then those with the worst scores."
     return OpenRows(metrics, rows, result.row_count, about, "more rows: to_html(rows=…) draws more")
 
@@ -625,16 +625,16 @@ def open_row(
     reasons = {f"{name}/reason": name for name in scores}
     shown = {name: cell_text(cells[name]) for name in (*names, *CONTENT) if not is_absent(cells.get(name))}
     reason = {reasons[name]: shown.pop(name) for name in list(shown) if name in reasons}
-    given = {KNOWN_AS.get(name, name): text for name, text in shown.items() if name != "request_id"}
-    content = content_of(given, answers=answers, predicted=predicted, match=match)
+    texts = {KNOWN_AS.get(name, name): text for name, text in shown.items() if name != "request_id"}
+    content = content_of(texts, answers=answers, predicted=predicted, match=match)
     prompt = next((cells[n] for n in ("prompt", "request", "inputs") if not is_absent(cells.get(n))), "")
-    made = [ShownScore(n, str(c.words), c.mood, cut_text(reason[n], CELL)) for n, c in scores.items() if n in reason]
+    marks = [ShownScore(n, str(c.words), c.mood, cut_text(reason[n], CELL)) for n, c in scores.items() if n in reason]
     return ShownRow(
         row,
         id=shown.get("request_id"),
         title=truncate(last_question(prompt) or cell_text(prompt), LONGEST_TITLE) or f"Row {row}",
         columns=[(str(cell.words), cell.mood, cell.number) for cell in scores.values()],
-        content=replace(content, scores=made),
+        content=replace(content, scores=marks),
     )
 
 

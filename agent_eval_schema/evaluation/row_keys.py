@@ -39,7 +39,7 @@ def row_keys(rows: pa.RecordBatch | pd.DataFrame) -> RowKeys | None:
     chats = [[] if isinstance(cell, str) else _messages(cell) for cell in cells]  # a text is the question, mostly
     pairs = zip(cells, question_texts(chats), strict=True)
     questions = [cell if isinstance(cell, str) else question for cell, question in pairs]
-    inputs = [_text(cell) for cell in columns.get("inputs", none)]
+    inputs = [_text_of_cell(cell) for cell in columns.get("inputs", none)]
     beside = beside_questions(chats, questions, inputs) if "inputs" in columns or any(chats) else ()
     asked_keys = question_hashes(questions, beside)
     sessions = [None if cell in (None, "") else str(cell) for cell in columns.get(_SESSION, none)]
@@ -63,9 +63,9 @@ def keys_as_text(keys: RowKeys) -> list[str]:
 
 def keys_from_text(texts: Iterable[Any]) -> RowKeys | None:
     """The keys of rows by `keys_as_text`; None if a row has none."""
-    found = [_KEYS.fullmatch(text) if isinstance(text, str) else None for text in texts]
-    rows = [[int(key, 16) for key in match.groups()] for match in found if match is not None]
-    return RowKeys(*np.array(rows, np.uint64).reshape(-1, 3).T) if len(rows) == len(found) else None
+    matches = [_KEYS.fullmatch(text) if isinstance(text, str) else None for text in texts]
+    rows = [[int(key, 16) for key in match.groups()] for match in matches if match is not None]
+    return RowKeys(*np.array(rows, np.uint64).reshape(-1, 3).T) if len(rows) == len(matches) else None
 
 
 _KEYS = re.compile(":".join(["([0-9a-f]{1,16})"] * 3))
@@ -83,13 +83,13 @@ def _cells(column: pd.Series[Any]) -> list[Any]:
 def _messages(cell: Any) -> list[ComparedMessage]:
     if cell is None:
         return []
-    found = read_messages(cell)
-    if found is None:  # inputs of a form of their own
-        return [ComparedMessage("user", _text(cell))]
-    return [ComparedMessage(message.get("role") or "", message.get("content")) for message in found]
+    messages = read_messages(cell)
+    if messages is None:  # inputs of a form of their own
+        return [ComparedMessage("user", _text_of_cell(cell))]
+    return [ComparedMessage(message.get("role") or "", message.get("content")) for message in messages]
 
 
-def _text(cell: Any) -> str | None:
+def _text_of_cell(cell: Any) -> str | None:
     return cell if cell is None or isinstance(cell, str) else jsontext.encode_sorted(cell).decode()
 
 

@@ -139,15 +139,15 @@ def _langchain_input(runnable: Any) -> Callable[[Any], Any]:
     # a TypedDict before Python 3.12, still has the keys
     ask = getattr(runnable, "get_input_jsonschema", None)
     try:
-        found: dict[str, Any] = ask() if callable(ask) else {}
+        schema: dict[str, Any] = ask() if callable(ask) else {}
     except Exception:
         state = getattr(getattr(runnable, "builder", None), "input_schema", None)
-        found = {"type": "object", "properties": dict(getattr(state, "__annotations__", {}))}
-    properties = found.get("properties") or {}
+        schema = {"type": "object", "properties": dict(getattr(state, "__annotations__", {}))}
+    properties = schema.get("properties") or {}
     if "messages" in properties:
         return lambda prompt: {"messages": messages_of(prompt)}
-    names = [n for n in found.get("required") or properties if n in properties]
-    if found.get("type") != "object" or not names:
+    names = [n for n in schema.get("required") or properties if n in properties]
+    if schema.get("type") != "object" or not names:
         return lambda prompt: prompt
     key = _key_of(names)
     return lambda prompt: {key: prompt}
@@ -159,14 +159,14 @@ _USUAL = ("input", "question", "query", "prompt", "request")
 
 def _key_of(names: Sequence[str]) -> str:
     """The key under which a runnable takes its prompt."""
-    found = names[0] if len(names) == 1 else next((name for name in _USUAL if name in names), None)
-    if found is None:
+    key = names[0] if len(names) == 1 else next((name for name in _USUAL if name in names), None)
+    if key is None:
         keys, example = ", ".join(map(visible, names)), visible(names[0])
         raise EvalSetError(
             f"the runnable takes an object with the keys {keys}: name the key of the prompt, for example "
             f'make_input=lambda prompt: {{"{example}": prompt}}'
         )
-    return found
+    return key
 
 
 def messages_of(prompt: Any) -> Any:
@@ -304,7 +304,7 @@ def _is_message(value: Mapping[str, Any]) -> bool:
 
 # --- the forms, in the order in which they are tried
 def _read_documented(value: dict[str, Any]) -> Answer:
-    response, failed = _text(value.get("response"))
+    response, failed = _answer_text(value.get("response"))
     cell = value.get(PREDICTED)
     calls, problem = parse_calls(cell) if cell is not None else (None, None)
     if response is None and PREDICTED not in value:
@@ -313,7 +313,7 @@ def _read_documented(value: dict[str, Any]) -> Answer:
 
 
 def _read_steps(value: dict[str, Any]) -> Answer:
-    response, failed = _text(value.get("output"))
+    response, failed = _answer_text(value.get("output"))
     actions = [step[0] if isinstance(step, list) and step else step for step in value["intermediate_steps"]]
     calls = list(map(_action, actions))
     if None in calls:
@@ -359,7 +359,7 @@ _FORMS: tuple[tuple[Callable[[Any], bool], Callable[[Any], Answer]], ...] = (
 )
 
 
-def _text(value: Any) -> tuple[str | None, str | None]:
+def _answer_text(value: Any) -> tuple[str | None, str | None]:
     """An answer's text, or the reason why there is none. An answer may be a message or another chat object."""
     if value is None or isinstance(value, str):
         return value, None
@@ -370,9 +370,9 @@ def _text(value: Any) -> tuple[str | None, str | None]:
 def parse_calls(value: Any) -> tuple[list[dict[str, Any]] | None, str | None]:
     """A trajectory as a cell of the data would be read, and its problems."""
     text, log = _json_text(value), IssueLog(1)
-    found = decode_column(PREDICTED, Cells(not isinstance(value, str), [text], deep=is_too_deep(text)), log)[0]
-    if found is not FAILED and found is not None:
-        return as_plain(found), None
+    calls = decode_column(PREDICTED, Cells(not isinstance(value, str), [text], deep=is_too_deep(text)), log)[0]
+    if calls is not FAILED and calls is not None:
+        return as_plain(calls), None
     wrong = [note for note in log.notes if RULES[note[0]].severity is Severity.ERROR]
     return None, "; ".join(f"{path}: {message}" for _, _, path, message, _ in wrong) or f"{PREDICTED}: it is empty"
 

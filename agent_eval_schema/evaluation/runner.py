@@ -154,10 +154,10 @@ def _last_trace() -> str | None:
     """The id of the mlflow trace that ended last in this context, if mlflow is in use."""
     ask = getattr(sys.modules.get("mlflow"), "get_last_active_trace_id", None)
     try:
-        found: str | None = ask(thread_local=True) if ask is not None else None
+        trace_id: str | None = ask(thread_local=True) if ask is not None else None
     except Exception:  # MLflow before 3 has no such option
         return None
-    return found
+    return trace_id
 
 
 # --- coroutines

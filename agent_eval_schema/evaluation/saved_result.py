@@ -92,11 +92,11 @@ class ResultRecord(Struct, frozen=True, kw_only=True):
 @lru_cache(maxsize=1)
 def versions() -> Mapping[str, str]:
     """The versions of Python and of the packages that scores depend on."""
-    found = {"python": platform.python_version()}
+    by_package = {"python": platform.python_version()}
     for name in _PACKAGES:
         with suppress(PackageNotFoundError):
-            found[name] = version(name)
-    return found
+            by_package[name] = version(name)
+    return by_package
 
 
 def data_hash(parts: Iterable[pd.DataFrame], metrics: Iterable[str]) -> str:
@@ -187,10 +187,10 @@ def read_scores(
         own = keys_from_text(cells[KEYS].tolist()[: len(part)]) if KEYS in cells else None
         texts = {name: cells[f"{name}/reason"][: len(part)] for name in columns if f"{name}/reason" in cells}
         reasons = {name: np.array([None if is_absent(t) else str(t) for t in of], object) for name, of in texts.items()}
-        found = {name: part[name].to_numpy() for name in (*map(score_column, columns), *of_run) if name in part}
+        arrays = {name: part[name].to_numpy() for name in (*map(score_column, columns), *of_run) if name in part}
         ids = [None if is_absent(id) else str(id) for id in part[REQUEST_ID]] if of_run and REQUEST_ID in part else ()
         keys = row_keys(part) if own is None and len(part) else own
-        scored.append(ScoredPart(found, IssueLog(len(part)), reasons, ids, keys))
+        scored.append(ScoredPart(arrays, IssueLog(len(part)), reasons, ids, keys))
     whole = joined_parts(scored, columns)
     size = whole.log.size
     if record.data_hash and size != record.row_count:
@@ -234,7 +234,7 @@ def _numeric(source: Source, *besides: str) -> list[str]:
     """The columns of numbers, which may be scores, by their first values."""
     head = _head(source).drop(columns=[REQUEST_ID, *besides], errors="ignore")
     values = {str(name): [value for value in head[name].tolist() if not is_absent(value)] for name in head.columns}
-    return [name for name, given in values.items() if given and np.isfinite(numbers_of(given)).all()]
+    return [name for name, cells in values.items() if cells and np.isfinite(numbers_of(cells)).all()]
 
 
 def _score_columns(source: Source, record: ResultRecord, metrics: Sequence[str] | None) -> dict[str, str]:
@@ -244,16 +244,16 @@ def _score_columns(source: Source, record: ResultRecord, metrics: Sequence[str] 
         numeric = _numeric(source)
         return dict(_named_column(name, names, numeric) for name in metrics)
     head = _head(source)
-    found = {name: name for name in (LATENCY, FAILURE) if name in names}
+    columns = {name: name for name in (LATENCY, FAILURE) if name in names}
     if record.metrics:
-        return {**found, **{name: score_column(name) for name in record.metrics}}
+        return {**columns, **{name: score_column(name) for name in record.metrics}}
     expected = _expectations(head)
     for pattern in _PATTERNS:
         for name in names:
             match = pattern.fullmatch(name)
-            if match and match["metric"] not in {*found, *expected} and _is_score(head, name):
-                found[match["metric"]] = name
-    return found
+            if match and match["metric"] not in {*columns, *expected} and _is_score(head, name):
+                columns[match["metric"]] = name
+    return columns
 
 
 def _named_column(metric: str, names: Sequence[str], numeric: Sequence[str]) -> tuple[str, str]:
@@ -267,13 +267,13 @@ def _named_column(metric: str, names: Sequence[str], numeric: Sequence[str]) -> 
 
 def _expectations(head: pd.DataFrame) -> set[str]:
     """What a table of MLflow expects of its rows: `<name>/value` is that of an expectation, not of a score."""
-    found = {field.name for field in msgspec.structs.fields(EvalRow) if field.name.startswith("expected_")}
+    expectations = {field.name for field in msgspec.structs.fields(EvalRow) if field.name.startswith("expected_")}
     for cell in head["assessments"].tolist() if "assessments" in head else ():
         notes = jsontext.structured(cell)
         for note in notes if isinstance(notes, list) else ():
             if isinstance(note, dict) and note.get("expectation") is not None:
-                found.add(str(note.get("assessment_name") or note.get("name")))
-    return found
+                expectations.add(str(note.get("assessment_name") or note.get("name")))
+    return expectations
 
 
 def _is_score(head: pd.DataFrame, name: str) -> bool:

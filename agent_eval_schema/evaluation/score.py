@@ -116,12 +116,12 @@ def of_turns(source: Source) -> tuple[Source, list[Issue]]:
 
 def columns_read(metrics: Iterable[TaskMetric]) -> frozenset[str]:
     """The columns of METRIC_INPUTS that these metrics need; those that compare trajectories take them from Arrow."""
-    found, of_rows = set[str](), row_metrics()
+    columns, of_rows = set[str](), row_metrics()
     for metric in metrics:
         if isinstance(metric, CustomMetric | PointwiseMetric):
             return frozenset(METRIC_INPUTS)
-        found.update(of_rows[metric].reads if isinstance(metric, str) and metric in of_rows else ())
-    return frozenset(found)
+        columns.update(of_rows[metric].reads if isinstance(metric, str) and metric in of_rows else ())
+    return frozenset(columns)
 
 
 def input_parts(
@@ -136,13 +136,13 @@ def input_parts(
     judged = {None, "trace", *read, *(_CANONICAL[name] for name in read if name in _CANONICAL)}
     whole = session_calls(plan)
     if source.name is not None:
-        yield from (_with_originals(_read(frame_of([b]), b, plan, reads, judged, whole)) for b in source.batches())
+        yield from (_with_originals(_inputs_of(frame_of([b]), b, plan, reads, judged, whole)) for b in source.batches())
         return
     batches = list(source.batches()) or [pa.RecordBatch.from_pylist([])]
-    yield _joined([_read(pd.DataFrame(), batch, plan, reads, judged, whole) for batch in batches], source, reads)
+    yield _joined([_inputs_of(pd.DataFrame(), batch, plan, reads, judged, whole) for batch in batches], source, reads)
 
 
-def _read(
+def _inputs_of(
     frame: pd.DataFrame,
     batch: pa.RecordBatch,
     plan: Plan,
@@ -170,7 +170,7 @@ def call_parts(source: Source) -> Iterator[EvalInputs]:
         read = batch if _is_ready(batch) else form.read(batch)
         has_ids = REQUEST_ID in batch.schema.names
         if not _is_ready(read) or form.calls_of == "session":
-            part = _read(pd.DataFrame(), batch, plan, (), None, whole)
+            part = _inputs_of(pd.DataFrame(), batch, plan, (), None, whole)
             yield replace(part, ids=()) if has_ids else part
             continue
         log = IssueLog(batch.num_rows)
@@ -190,8 +190,8 @@ def _ids(rows: pa.RecordBatch) -> list[str | None]:
     cells = read_cells(rows, REQUEST_ID)
     if cells is None:
         return [None] * rows.num_rows
-    found = decode_text(REQUEST_ID, cells, IssueLog(rows.num_rows))
-    ids = found.array.to_pylist() if isinstance(found, TextColumn) else found
+    column = decode_text(REQUEST_ID, cells, IssueLog(rows.num_rows))
+    ids = column.array.to_pylist() if isinstance(column, TextColumn) else column
     return [id if isinstance(id, str) else None for id in ids]
 
 

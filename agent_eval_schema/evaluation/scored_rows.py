@@ -110,8 +110,8 @@ class ScoredRows:
         self.infos = {name: metric_info(name, self._stated) for name in (*self.tallies, *self.metrics)}
         first = [str(scored.ids[row] or row) if scored.ids else str(row) for row in islice(self._failures, NAMED)]
         self._headline = headline(record.row_count, self.scored, len(self._failures), first, record.left_out)
-        found = self._findings if self.report is None else self.report  # a report with errors is false
-        self.issue_counts = dict(sorted((found.counts or record.issue_counts).items()))
+        issues = self._findings if self.report is None else self.report  # a report with errors is false
+        self.issue_counts = dict(sorted((issues.counts or record.issue_counts).items()))
 
     # numbers
 
@@ -133,10 +133,10 @@ class ScoredRows:
         >>> EvalTask(data, ["exact_match"]).evaluate().summary_metrics["exact_match/mean"]
         0.5
         """
-        found: dict[str, float] = {"row_count": self.row_count}
+        summary: dict[str, float] = {"row_count": self.row_count}
         for name, tally in self.tallies.items():
-            found[f"{name}/mean"], found[f"{name}/std"] = tally.mean, tally.std
-        return found | self._record.aggregates
+            summary[f"{name}/mean"], summary[f"{name}/std"] = tally.mean, tally.std
+        return summary | self._record.aggregates
 
     @cached_property
     def metrics_table(self) -> pd.DataFrame:
@@ -334,8 +334,8 @@ class ScoredRows:
         if not isinstance(confidence_level, int | float) or not 0 < confidence_level < 1:
             raise EvalSetError(f"confidence_level: expected a number between 0 and 1; got {shown(confidence_level)}")
         self._stats(metric)
-        found = self._interval(metric, confidence_level)
-        return found.low, found.high
+        interval = self._interval(metric, confidence_level)
+        return interval.low, interval.high
 
     def _interval(self, metric: str, level: float = 0.95, rows: Any = slice(None)) -> MeanInterval:
         """The interval of the mean of some rows, and what it is computed from."""
@@ -345,8 +345,8 @@ class ScoredRows:
     @cached_property
     def _lines(self) -> list[Scored]:
         """The metrics of a table of them, those that are no numbers last."""
-        found = [Scored(name, one.mean, one.std, one.scored) for name, one in self.tallies.items()]
-        return found + [Scored(n, math.nan, math.nan, self.scored[n]) for n in self.metrics if n not in self.tallies]
+        lines = [Scored(name, one.mean, one.std, one.scored) for name, one in self.tallies.items()]
+        return lines + [Scored(n, math.nan, math.nan, self.scored[n]) for n in self.metrics if n not in self.tallies]
 
     @cached_property
     def _reason_groups(self) -> list[tuple[str, int, list[str]]]:
@@ -368,11 +368,11 @@ class ScoredRows:
         """The standard deviations between questions and between answers to the same one, where some are repeated."""
         if self._keys is None:
             return {}
-        found, questions = {}, self._keys.questions
+        spreads, questions = {}, self._keys.questions
         for name, tally in self.tallies.items():
             there = np.isfinite(tally.by_row) & (questions != 0)
-            found[name] = spread_by_group(tally.by_row[there], questions[there])
-        return {name: spread for name, spread in found.items() if spread != NO_REPEATS}
+            spreads[name] = spread_by_group(tally.by_row[there], questions[there])
+        return {name: spread for name, spread in spreads.items() if spread != NO_REPEATS}
 
     def _units_by(self, cluster: str | None) -> Units | None:
         """The units by a column, or by the definition for all numbers ("auto")."""
@@ -426,9 +426,9 @@ class ScoredRows:
         """
         units, lines = self._units_by(cluster), []
         for name, tally in self.tallies.items():
-            found = mean_interval(tally.by_row, None if units is None else units.codes, scale=self.infos[name].ends)
+            interval = mean_interval(tally.by_row, None if units is None else units.codes, scale=self.infos[name].ends)
             spread = self._spreads.get(name, NO_REPEATS)
-            lines.append({"metric": name, **asdict(found), "std_questions": spread[0], "std_answers": spread[1]})
+            lines.append({"metric": name, **asdict(interval), "std_questions": spread[0], "std_answers": spread[1]})
         names = ["metric", *MeanInterval.__struct_fields__, "std_questions", "std_answers"]
         return pd.DataFrame(lines, columns=names).astype({"rows": "int64", "units": "int64"})
 
@@ -500,10 +500,10 @@ class ScoredRows:
         >>> result.provenance["data_hash"]
         '017ee357adf57af632a5ace1ccb2a628'
         """
-        kept = {name: value for name, value in asdict(self._record).items() if name not in _OF_FILE}
-        if kept["versions"] and not kept["data_hash"]:  # scored here
-            kept |= {"data_hash": data_hash(self.iter_parts(), self.metrics), "issue_counts": self.issue_counts}
-        return kept
+        record = {name: value for name, value in asdict(self._record).items() if name not in _OF_FILE}
+        if record["versions"] and not record["data_hash"]:  # scored here
+            record |= {"data_hash": data_hash(self.iter_parts(), self.metrics), "issue_counts": self.issue_counts}
+        return record
 
     # the issues
 
@@ -568,16 +568,16 @@ class ScoredRows:
                 f"thresholds: expected a dict {{metric: number}} or {{metric: (lowest, highest)}}; "
                 f"got {shown(thresholds)}"
             )
-        found = {}
+        misses = {}
         for metric, threshold in thresholds.items():
             mean = self._stats(metric).mean
             bounds = (mean, mean) if confidence_level is None else self.confidence_interval(metric, confidence_level)
             lowest, highest = self._accepted(metric, threshold)
             if lowest is not None and not bounds[0] >= lowest:
-                found[metric] = bounds[0]
+                misses[metric] = bounds[0]
             elif highest is not None and not bounds[1] <= highest:
-                found[metric] = bounds[1]
-        return found
+                misses[metric] = bounds[1]
+        return misses
 
     def _accepted(
         self, metric: str, threshold: float | tuple[float | None, float | None]

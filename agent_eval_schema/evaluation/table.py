@@ -120,9 +120,9 @@ class ScoredPart(Struct):
 def joined_parts(parts: Sequence[ScoredPart], metrics: Iterable[str]) -> ScoredPart:
     """All rows as one part, without their issues; no part has no score of these metrics."""
 
-    def joined(held: Sequence[dict[str, Numbers]]) -> dict[str, Numbers]:
-        of_parts = [(of, np.full(part.log.size, None)) for of, part in zip(held, parts, strict=True)]
-        names = dict.fromkeys(name for of in held for name in of)
+    def joined(by_part: Sequence[dict[str, Numbers]]) -> dict[str, Numbers]:
+        of_parts = [(of, np.full(part.log.size, None)) for of, part in zip(by_part, parts, strict=True)]
+        names = dict.fromkeys(name for of in by_part for name in of)
         return {name: np.concatenate([of.get(name, none) for of, none in of_parts]) for name in names}
 
     parts = parts or [ScoredPart({score_column(name): np.empty(0) for name in metrics}, IssueLog(0))]

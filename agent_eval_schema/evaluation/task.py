@@ -186,8 +186,8 @@ class EvalTask:
             raise EvalSetError(f"expected workers and seconds above 0, got {max_workers} and {timeout}")
         if runnable is not None:
             call = calling(runnable, make_input)
-            kept = None if journal is None else os.fspath(journal)
-            return self._run(call, agent_name(runnable), max_workers, timeout, kept)
+            path = None if journal is None else os.fspath(journal)
+            return self._run(call, agent_name(runnable), max_workers, timeout, path)
         if journal is not None or make_input is not None:
             raise EvalSetError("`journal` and `make_input` require a runnable")
         return score_rows(self._source, self.metrics, self._options, max_workers)
@@ -206,8 +206,8 @@ class EvalTask:
 
         scoring = Scoring(source, self.metrics, self._options, left_out, agent=agent)
         prompts = (prompt for part in parts({"prompt"}) for prompt in part.values["prompt"])
-        with journal_at(journal, prompts) as kept, progress(source.read_share) as so_far:
-            window = _Window(parts({"prompt", *columns_read(self.metrics)}), kept, done, so_far)
+        with journal_at(journal, prompts) as checkpoint, progress(source.read_share) as so_far:
+            window = _Window(parts({"prompt", *columns_read(self.metrics)}), checkpoint, done, so_far)
             for outcome in run_all(call, window.inputs(), max_workers=max_workers, timeout=timeout):
                 window.take(_finished(outcome))
         if not window.prompts:
@@ -296,17 +296,17 @@ def journal_at(path: str | None, prompts: Iterable[Any]) -> Iterator[Journal]:
                 file.write(first)
                 file.flush()
             file.seek(0)
-            yield Journal(file, _read(path, file, head))
+            yield Journal(file, _read_finished(path, file, head))
     except BlockingIOError:
         raise EvalSetError(f"{path}: another run is writing this checkpoint file") from None
     except OSError as error:
         raise EvalSetError(f"{path}: cannot be written: {error.strerror or error}") from error
 
 
-def _read(path: str, file: IO[bytes], head: _Head) -> dict[int, Finished]:
+def _read_finished(path: str, file: IO[bytes], head: _Head) -> dict[int, Finished]:
     """The finished rows; the file is left at the end of its last whole line."""
-    found = decoded(file.readline(), _Head, f"{path}: is not a checkpoint file of a run", "use another path")
-    if found != head:
+    file_head = decoded(file.readline(), _Head, f"{path}: is not a checkpoint file of a run", "use another path")
+    if file_head != head:
         raise EvalSetError(f"{path}: is the checkpoint file of a run with other prompts: delete it or use another path")
     finished, end = dict[int, Finished](), file.tell()
     for line in file:
@@ -382,8 +382,8 @@ class _Window(Struct):
             # the calls that an agent did not return, from the traces that it left
             lacking = [a for a in answers if a.trace_id and a.trajectory is None and not a.failed and not a.error]
             if lacking:
-                found = trajectories_of([str(answer.trace_id) for answer in lacking])
-                for answer, calls in zip(lacking, found, strict=True):
+                trajectories = trajectories_of([str(answer.trace_id) for answer in lacking])
+                for answer, calls in zip(lacking, trajectories, strict=True):
                     answer.trajectory = calls
             self.done(part.inputs, answers)
 

@@ -71,9 +71,9 @@ def measure_row_metric(metric: Definition | RowMetric, table: EvalInputs) -> Mea
     columns = [table.values.get(name) or [None] * table.size for name in metric.reads]
     other = metrics_of_packages().get(metric.name) if isinstance(metric, RowMetric) else None
     with nullcontext() if other is None else other.watch(f"for {plural(table.size, 'row')}", table.size):
-        found = [_scored(metric, table, row, cells) for row, cells in enumerate(zip(*columns, strict=True))]
-    reasons = [reason if math.isnan(score) else None for score, reason in found]
-    return {"score": [score for score, _ in found]}, reasons
+        pairs = [_scored(metric, table, row, cells) for row, cells in enumerate(zip(*columns, strict=True))]
+    reasons = [reason if math.isnan(score) else None for score, reason in pairs]
+    return {"score": [score for score, _ in pairs]}, reasons
 
 
 def _scored(metric: Definition | RowMetric, table: EvalInputs, row: int, cells: Sequence[Any]) -> tuple[float, str]:
@@ -153,9 +153,9 @@ def _stated_info(
 
 def measure_custom(metric: CustomMetric, table: EvalInputs) -> Measured:
     """The scores of a user-defined metric; a row on which it raises an exception has none."""
-    found = [_custom_row(metric, row) for row in table.rows()]
-    parts = dict.fromkeys(["score", *(part for columns, _ in found for part in columns)])
-    return {part: [columns.get(part) for columns, _ in found] for part in parts}, [reason for _, reason in found]
+    results = [_custom_row(metric, row) for row in table.rows()]
+    parts = dict.fromkeys(["score", *(part for columns, _ in results for part in columns)])
+    return {part: [columns.get(part) for columns, _ in results] for part in parts}, [reason for _, reason in results]
 
 
 def _custom_row(metric: CustomMetric, row: dict[str, Any]) -> tuple[dict[str, Any], str | None]:
@@ -298,7 +298,7 @@ def measure_pointwise(metric: PointwiseMetric, table: EvalInputs, max_workers: i
         else:
             questions.append((row, {name: _plain(cells[name]) for name in metric.variables}))
     for outcome in run_all(lambda question: judge(inputs=question), questions, max_workers=max_workers):
-        scores[outcome.row], reasons[outcome.row] = _read(outcome.value, outcome.error)
+        scores[outcome.row], reasons[outcome.row] = _score_of_feedback(outcome.value, outcome.error)
     explanations = [None if math.isnan(score) else reason for score, reason in zip(scores, reasons, strict=True)]
     return {"score": scores, "explanation": explanations}, reasons
 
@@ -322,7 +322,7 @@ def _plain(value: Any) -> Any:
     return msgspec.to_builtins(value, enc_hook=str) if not isinstance(value, str | Mapping | list) else value
 
 
-def _read(feedback: Any, error: str | None) -> tuple[float, str]:
+def _score_of_feedback(feedback: Any, error: str | None) -> tuple[float, str]:
     """The score and its rationale, or NaN and the reason why there is none."""
     problem = error or getattr(getattr(feedback, "error", None), "error_message", None)
     if problem:

@@ -87,16 +87,16 @@ class TrajectoryOptions(Struct, frozen=True):
     @property
     def reported(self) -> dict[str, str]:
         """How trajectories were compared, as a result reports it; the usual `match` is not reported."""
-        found: dict[str, str] = {"duplicates": self.duplicates, "empty": self.empty}
-        return found if self.match == "call" else {**found, "match": self.match}
+        options: dict[str, str] = {"duplicates": self.duplicates, "empty": self.empty}
+        return options if self.match == "call" else {**options, "match": self.match}
 
     @property
     def not_default(self) -> dict[str, Any]:
         """The options of a call that are not the defaults, as `score` takes them, but for the names of its metrics."""
         tools = [m.tool_name for m in self.metrics if not isinstance(m, str)]
         defaults = TrajectoryOptions(self.metrics)
-        found = {name: value for name, value in asdict(self).items() if value != getattr(defaults, name)}
-        return {"tool_name": tools[-1], **found} if tools else found
+        options = {name: value for name, value in asdict(self).items() if value != getattr(defaults, name)}
+        return {"tool_name": tools[-1], **options} if tools else options
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -113,7 +113,7 @@ def score_calls(
 ) -> tuple[dict[str, Numbers], dict[str, Numbers]]:
     """The scores of both trajectories by metric, and by metric the reason of each row without one. Issues that reading
     them finds go to `unread`, which may be the log of the inputs."""
-    size, log, found = inputs.size, inputs.log, []
+    size, log, batches = inputs.size, inputs.log, []
     failed = np.isin(np.arange(size), list(inputs.failed))
     # Cells that a reader or the validation could not read are absent in its rows; its log has them.
     errors = [(row, column) for row, (code, column, *_) in zip(log.rows, log.notes, strict=True) if _is_error(code)]
@@ -131,8 +131,8 @@ def score_calls(
             if inputs.whole is not None and inputs.keys is not None:
                 joined = inputs.whole.joined(predicted, reference, inputs.keys.sessions[rows])
             scores = _scores(joined, reference, predicted, options)
-            found.append((scores, _reasons({PREDICTED: joined, REFERENCE: reference}, options, scores, failed[rows])))
-    of_scores, of_reasons = zip(*found, strict=True)
+            batches.append((scores, _reasons({PREDICTED: joined, REFERENCE: reference}, options, scores, failed[rows])))
+    of_scores, of_reasons = zip(*batches, strict=True)
     return _in_one(of_scores), _in_one(of_reasons)
 
 
@@ -154,18 +154,18 @@ def _scores(
     """The scores by the names of the metrics; `predicted` are the calls of the row alone."""
     metrics = [metric for metric in options.metrics if isinstance(metric, str)]
     one_to_one, define = options.duplicates == "one_to_one", options.empty == "define"
-    found = score_pair(
+    scores = score_pair(
         joined, reference, metrics=metrics, one_to_one=one_to_one, define_empty=define, match=options.match
     )
     named = zip(options.names, options.metrics, strict=True)
-    return {name: found[m] if isinstance(m, str) else _uses(predicted, m.tool_name, define) for name, m in named}
+    return {name: scores[m] if isinstance(m, str) else _uses(predicted, m.tool_name, define) for name, m in named}
 
 
 def _uses(predicted: Trajectories, tool: str, define_empty: bool) -> Numbers:
     """Whether each predicted trajectory calls the tool; NaN where there is none."""
     has_calls = (predicted.states == GIVEN) & ((predicted.lengths > 0) | define_empty)
     pairs = zip(predicted.calls, has_calls, strict=True)
-    return np.array([any(c.tool_name == tool for c in calls) if given else np.nan for calls, given in pairs], float)
+    return np.array([any(c.tool_name == tool for c in calls) if known else np.nan for calls, known in pairs], float)
 
 
 def _reasons(
@@ -175,16 +175,16 @@ def _reasons(
     agent was run and failed."""
     by_row: dict[str, Numbers] = {}
     for metric, name in zip(options.metrics, options.names, strict=True):
-        left = np.isnan(scores[name])
-        found = [(FAILED_CALL, failed)]
+        unscored = np.isnan(scores[name])
+        causes = [(FAILED_CALL, failed)]
         for column in (PREDICTED, REFERENCE) if isinstance(metric, str) else (PREDICTED,):
             calls = columns[column]
-            found += [
+            causes += [
                 (f"the row lacks {column}", calls.states == ABSENT),
                 (f"{column} cannot be read", calls.states == UNREADABLE_CALLS),
                 (f"{column} is empty", calls.lengths == 0),
             ]
-        by_row[name] = np.full(len(left), None)
-        for reason, rows in reversed(found):
-            by_row[name][left & rows] = reason
+        by_row[name] = np.full(len(unscored), None)
+        for reason, rows in reversed(causes):
+            by_row[name][unscored & rows] = reason
     return by_row

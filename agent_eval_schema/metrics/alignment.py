@@ -47,12 +47,12 @@ def aligned(predicted: Sequence[ToolCall], reference: Sequence[ToolCall], match:
         ids = [partners.get(at, -1 - at) for at in range(len(predicted))], range(len(reference))
     blocks = SequenceMatcher(None, ids[0], ids[1], autojunk=False).get_opcodes()
     # Calls on both sides that remain once the calls in order have met were made in another place.
-    left = [Counter[Hashable](), Counter[Hashable]()]
+    rest = [Counter[Hashable](), Counter[Hashable]()]
     for kind, a, b, c, d in blocks:
         if kind != "equal":
-            left[0].update(ids[0][a:b])
-            left[1].update(ids[1][c:d])
-    moved = left[0] & left[1]
+            rest[0].update(ids[0][a:b])
+            rest[1].update(ids[1][c:d])
+    moved = rest[0] & rest[1]
     moves = (Counter(moved), Counter(moved))
 
     def side(calls: Sequence[ToolCall], which: int, at: int, in_order: bool) -> ShownCall:

@@ -11,7 +11,7 @@
     retrieved       a a b          document_recall     1/3: a of {a, c, d}
     expected        a c d          document_precision  1/2: a of {a, b}
 
-A document is what has a `doc_uri`, so many chunks of one document count once; URIs are compared as text. Recall is
+A document is what has a `doc_uri`, so the chunks of one document count once; URIs are compared as text. Recall is
 `retrieval/ground_truth/document_recall` of Databricks, the share of the ground truth that was retrieved
 (https://docs.databricks.com/aws/en/generative-ai/agent-evaluation/evaluation-schema); precision is its counterpart.
 A chunk without a doc_uri belongs to no known document and is excluded. No expected documents: there is no ground truth,
@@ -70,14 +70,14 @@ Documents = Sequence[Document]
 
 def document_recall(retrieved: Documents, expected: Documents) -> float:
     """The share of the expected documents that were retrieved."""
-    found, wanted = _documents(retrieved), _documents(expected)
-    return math.nan if not wanted or (retrieved and not found) else len(found & wanted) / len(wanted)
+    hits, wanted = _documents(retrieved), _documents(expected)
+    return math.nan if not wanted or (retrieved and not hits) else len(hits & wanted) / len(wanted)
 
 
 def document_precision(retrieved: Documents, expected: Documents) -> float:
     """The share of the retrieved documents that were expected."""
-    found, wanted = _documents(retrieved), _documents(expected)
-    return len(found & wanted) / len(found) if found and wanted else math.nan
+    hits, wanted = _documents(retrieved), _documents(expected)
+    return len(hits & wanted) / len(hits) if hits and wanted else math.nan
 
 
 def _documents(documents: Documents) -> set[str]:

@@ -74,15 +74,15 @@ def p_value(sums: Numbers, *, seed: int = 0) -> float:
     if not len(sizes):
         return 1.0
     # Sums of the same numbers may differ in the last bit.
-    found = max(abs(float(sums.sum())) - 1e-9 * float(sizes.sum()), 0.0)
+    statistic = max(abs(float(sums.sum())) - 1e-9 * float(sizes.sum()), 0.0)
     if np.ptp(sizes) <= 1e-12 * sizes[0] and len(sizes) <= DRAWN:
         return sign_test(len(sizes), int(np.count_nonzero(sums > 0)))
     if len(sizes) <= EXACT_UNITS:
-        return float((np.abs(_patterns(len(sizes)) @ sizes) >= found).mean())
+        return float((np.abs(_patterns(len(sizes)) @ sizes) >= statistic).mean())
     if len(sizes) <= DRAWN:
-        drawn = (np.abs((2.0 * kept - 1) @ sizes) >= found for kept in _drawn(len(sizes), seed))
+        drawn = (np.abs((2.0 * draw - 1) @ sizes) >= statistic for draw in _drawn(len(sizes), seed))
         return (sum(int(far.sum()) for far in drawn) + 1) / (DRAWS + 1)
-    return math.erfc(found / math.sqrt(2 * float((sizes**2).sum())))
+    return math.erfc(statistic / math.sqrt(2 * float((sizes**2).sum())))
 
 
 def sign_test(count: int, higher: int) -> float:
@@ -127,19 +127,19 @@ def _ends(sums: Numbers, sizes: Numbers, below: float) -> tuple[float, float]:
 def _subset_means(sums: Numbers, sizes: Numbers, differ: Numbers) -> Numbers:
     """The mean differences of subsets of the units; the empty one is below, and in the same way above, all others."""
     if len(sums) <= EXACT_UNITS:
-        kept = (_patterns(len(sums)) + 1) / 2
-        totals, rows = kept @ sums, kept @ sizes
+        subsets = (_patterns(len(sums)) + 1) / 2
+        totals, rows = subsets @ sums, subsets @ sizes
     else:
         # Of many units without a difference only the number of rows matters, which is normal.
         alike = ~differ if len(sums) > DRAWN else np.zeros(len(sums), bool)
         own, of = sums[~alike], sizes[~alike]
-        pairs = [(kept @ own, kept @ of) for kept in _drawn(len(own), 1)]
+        pairs = [(draw @ own, draw @ of) for draw in _drawn(len(own), 1)]
         totals, rows = (np.concatenate(column) for column in zip(*pairs, strict=True))
         others = sizes[alike]
         spread = math.sqrt(float((others**2).sum())) / 2
         rows = rows + np.maximum(np.random.default_rng(2).normal(float(others.sum()) / 2, spread, len(rows)), 0.0)
-    found: Numbers = np.divide(totals, rows, out=np.full(len(rows), -math.inf), where=rows > 0)
-    return found
+    means: Numbers = np.divide(totals, rows, out=np.full(len(rows), -math.inf), where=rows > 0)
+    return means
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

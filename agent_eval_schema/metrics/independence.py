@@ -52,10 +52,10 @@ def independent_units(keys: RowKeys) -> Units:
         at = np.flatnonzero(key)
         _, first, group = np.unique(key[at], return_index=True, return_inverse=True)
         codes = joined(codes, at[first[group]], at)
-        found = len(np.unique(codes))
-        if found < count:
+        new_count = len(np.unique(codes))
+        if new_count < count:
             kinds.append(kind)
-        count = found
+        count = new_count
     return Units(np.unique(codes, return_inverse=True)[1], tuple(kinds))
 
 
@@ -64,7 +64,7 @@ _MIX = np.uint64(0x9E3779B97F4A7C15)
 
 def _conversations(questions: Array, session: Array, together: Array) -> Array:
     """The question of each row; of a session the hash of its questions, at its first row (0: one is missing)."""
-    found = np.where(together, 0, questions)
+    keys = np.where(together, 0, questions)
     if together.any():
         at = np.flatnonzero(together)
         at = at[np.argsort(session[at], kind="stable")]
@@ -72,5 +72,5 @@ def _conversations(questions: Array, session: Array, together: Array) -> Array:
         place = np.arange(len(at)) - np.repeat(starts, np.diff(np.append(starts, len(at))))
         mixed = (questions[at] ^ (place.astype(np.uint64) * _MIX)) * _MIX
         whole = np.add.reduceat(mixed ^ (mixed >> np.uint64(29)), starts)
-        found[at[starts]] = np.where(np.minimum.reduceat(questions[at], starts) > 0, whole, 0)
-    return found
+        keys[at[starts]] = np.where(np.minimum.reduceat(questions[at], starts) > 0, whole, 0)
+    return keys

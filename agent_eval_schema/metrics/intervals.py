@@ -77,10 +77,10 @@ def mean_interval(
     mean = math.fsum(scores / unit) / rows * unit
     error, alone = (unit * standard_error(scores / unit, of) for of in (codes, None))
     effect = (error / alone) ** 2 if alone else NAN
-    found = (rows, count, mean, error)
+    values = (rows, count, mean, error)
     if count < LEAST_UNITS:
         note = f"no interval: {count} independent unit{'s' * (count > 1)}, at least {LEAST_UNITS} are needed"
-        return MeanInterval(*found, design_effect=effect, note=note)
+        return MeanInterval(*values, design_effect=effect, note=note)
     ends = scale_of_scores(scores, scale)
     if is_binary(scores):
         low, high = _rate_interval(scores, codes, level)
@@ -88,7 +88,7 @@ def mean_interval(
         lowest, span = ends[0], ends[1] - ends[0]
         low, high = (lowest + span * end for end in _bounded_interval((scores - lowest) / span, codes, level))
     elif scores.min() == scores.max():
-        return MeanInterval(*found, design_effect=effect, note="no interval: all scores are the same")
+        return MeanInterval(*values, design_effect=effect, note="no interval: all scores are the same")
     else:
         t = t_quantile((1 + level) / 2, count - 1)
         lowest, highest = scale or ANY
@@ -96,7 +96,7 @@ def mean_interval(
         highest = highest if scores.max() <= highest else math.inf
         low, high = max(mean - t * error, lowest), min(mean + t * error, highest)
     unknown = "" if scale is not None or is_binary(scores) else ASSUMED_SHARE if ends else ASSUMED_NEAR
-    return MeanInterval(*found, float(low), float(high), effect, assumes=unknown)
+    return MeanInterval(*values, float(low), float(high), effect, assumes=unknown)
 
 
 def scale_of_scores(scores: Numbers, scale: tuple[float, float] | None) -> tuple[float, float] | None:

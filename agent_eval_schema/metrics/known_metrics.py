@@ -68,9 +68,9 @@ def _by_word() -> dict[str, MetricInfo]:
     amount keeps its name: what a platform scores from 0 to 1 under it, such as a limit that was kept, is not asked."""
     own = [definition.info(name) for name, definition in DEFINITIONS.items()]
     every = (*CATALOG.values(), *own, DEFINITIONS["latency_seconds"].info(LATENCY))
-    found = by_key((word_of(info.name), info) for info in every)
-    amounts = {word: [i for i in infos if i.scale is not None and i.scale[1] is None] for word, infos in found.items()}
-    return {word: _common(word, amounts[word] or infos) for word, infos in found.items()}
+    groups = by_key((word_of(info.name), info) for info in every)
+    amounts = {word: [i for i in infos if i.scale is not None and i.scale[1] is None] for word, infos in groups.items()}
+    return {word: _common(word, amounts[word] or infos) for word, infos in groups.items()}
 
 
 def _common(word: str, infos: Iterable[MetricInfo]) -> MetricInfo:

@@ -30,8 +30,8 @@ def numbers_of(values: Iterable[Any]) -> Numbers:
 
 def _number(value: Any) -> float:
     if isinstance(value, list | tuple | np.ndarray):
-        found = [n for n in map(_number, value) if n == n]
-        return sum(found) / len(found) if found else math.nan
+        numbers = [n for n in map(_number, value) if n == n]
+        return sum(numbers) / len(numbers) if numbers else math.nan
     if isinstance(value, str):
         word = value.strip('" ').lower()
         # what Python alone reads as a number: `1_000`, digits of other scripts

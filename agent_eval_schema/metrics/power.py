@@ -50,8 +50,8 @@ def _exactly(most: int = 300) -> Numbers:
     log = logs[count] - logs[better] - logs[np.maximum(count - better, 0)] - count * math.log(2)
     chances = np.where(better <= count, np.exp(log), 0.0)
     at_least = np.cumsum(chances[:, ::-1], axis=1)[:, ::-1]
-    found: Numbers = np.minimum((at_least >= 0.025).sum(axis=1), np.arange(most + 1) + 1)
-    return found
+    critical: Numbers = np.minimum((at_least >= 0.025).sum(axis=1), np.arange(most + 1) + 1)
+    return critical
 
 
 def _log_factorials(most: int) -> Numbers:
@@ -59,18 +59,18 @@ def _log_factorials(most: int) -> Numbers:
 
 
 def power_of_rates(rows: int, better: float, worse: float) -> float:
-    """The power of McNemar's exact test where so large shares of the rows become better and worse."""
+    """The power of McNemar's exact test where these shares of the rows become better and worse."""
     ups, downs = (_likely(rows, share) for share in (better, worse))
     logs = _log_factorials(rows)
     ups, downs = (numbers.ravel() for numbers in np.meshgrid(ups, downs))
     lowest = _critical(np.arange(int(ups.max() + downs.max()) + 1))
-    kept = (ups + downs <= rows) & (np.maximum(ups, downs) >= lowest[ups + downs])
-    ups, downs = ups[kept], downs[kept]
+    significant = (ups + downs <= rows) & (np.maximum(ups, downs) >= lowest[ups + downs])
+    ups, downs = ups[significant], downs[significant]
     rest = rows - ups - downs
-    found = logs[rows] - logs[ups] - logs[downs] - logs[rest]
+    log_chances = logs[rows] - logs[ups] - logs[downs] - logs[rest]
     for numbers, share in ((ups, better), (downs, worse), (rest, 1 - better - worse)):
-        found = found + numbers * (math.log(share) if share > 1e-300 else -1e9)
-    return float(np.exp(found).sum())
+        log_chances = log_chances + numbers * (math.log(share) if share > 1e-300 else -1e9)
+    return float(np.exp(log_chances).sum())
 
 
 def _likely(rows: int, share: float) -> Numbers:
@@ -81,8 +81,8 @@ def _likely(rows: int, share: float) -> Numbers:
 
 def _rows_by_approximation(better: float, worse: float) -> float:
     share, difference = better + worse, worse - better
-    found = (Z * math.sqrt(share) + Z_POWER * math.sqrt(max(share - difference**2, 0.0))) ** 2 / difference**2
-    return found / 4 * (1 + math.sqrt(1 + 4 / (found * difference))) ** 2
+    rows = (Z * math.sqrt(share) + Z_POWER * math.sqrt(max(share - difference**2, 0.0))) ** 2 / difference**2
+    return rows / 4 * (1 + math.sqrt(1 + 4 / (rows * difference))) ** 2
 
 
 @lru_cache(maxsize=256)

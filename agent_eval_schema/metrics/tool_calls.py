@@ -58,8 +58,8 @@ def parameter_scores(predicted: Calls, reference: Calls) -> list[float]:
     pairs = []
     for (i, wanted), (j, actual) in product(enumerate(reference), enumerate(predicted)):
         if actual.tool_name == wanted.tool_name:
-            found, inputs = actual.tool_input or {}, wanted.tool_input or {}
-            pairs.append((sum(k in found and value_key(found[k]) == value_key(v) for k, v in inputs.items()), i, j))
+            args, inputs = actual.tool_input or {}, wanted.tool_input or {}
+            pairs.append((sum(k in args and value_key(args[k]) == value_key(v) for k, v in inputs.items()), i, j))
     # The best pairs first, those with more parameters before those with fewer: so equal calls meet. Then as they came.
     pairs.sort(key=lambda p: (-_score(p[0], reference[p[1]]), -p[0], p[1], p[2]))
     scores: dict[int, float] = {}

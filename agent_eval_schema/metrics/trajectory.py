@@ -84,8 +84,8 @@ class PartialCall:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, PartialCall) or self.is_expected == other.is_expected:
             return self is other
-        made, expected = (other, self) if self.is_expected else (self, other)
-        return made.tool == expected.tool and expected.arguments.items() <= made.arguments.items()
+        actual, expected = (other, self) if self.is_expected else (self, other)
+        return actual.tool == expected.tool and expected.arguments.items() <= actual.arguments.items()
 
     def __hash__(self) -> int:
         return hash(self.tool)
@@ -95,19 +95,19 @@ def pairs(calls: Sequence[object], other: Sequence[object]) -> dict[int, int]:
     """The most pairs of calls that match, each call in one at most: by the position in `other`, that in `calls`. Calls
     that match in order are pairs if all of `other` do."""
     edges = [[at for at, call in enumerate(calls) if call == wanted] for wanted in other]
-    found: dict[int, int] = {}
+    partners: dict[int, int] = {}
     taken: dict[int, int] = {}
     after = -1
     for wanted, matching in enumerate(edges):
         if (at := next((at for at in matching if at > after), None)) is not None:
-            found[wanted], taken[at], after = at, wanted, at
+            partners[wanted], taken[at], after = at, wanted, at
     for wanted in range(len(other)):
-        if wanted not in found:
-            _augment(edges, wanted, found, taken)
-    return found
+        if wanted not in partners:
+            _augment(edges, wanted, partners, taken)
+    return partners
 
 
-def _augment(edges: list[list[int]], start: int, found: dict[int, int], taken: dict[int, int]) -> None:
+def _augment(edges: list[list[int]], start: int, partners: dict[int, int], taken: dict[int, int]) -> None:
     """Give the call `start` a partner, if others can take another one for it: a path of pairs that change."""
     came_from: dict[int, int] = {}
     queue = [start]
@@ -123,7 +123,7 @@ def _augment(edges: list[list[int]], start: int, found: dict[int, int], taken: d
             while free is not None:
                 owner = came_from[free]
                 taken[free] = owner
-                found[owner], free = free, found.get(owner)
+                partners[owner], free = free, partners.get(owner)
             return
 
 

@@ -97,7 +97,7 @@ def read_trajectories(
     for row, message in cells.unreadable.items():
         log.add(NOT_UTF8, row, name, message)
     noted, cells_like = set(log.rows), () if like is None else zip(like.texts, like.calls, strict=True)
-    known = {text: found for row, (text, found) in enumerate(cells_like) if row not in noted and found is not FAILED}
+    known = {text: value for row, (text, value) in enumerate(cells_like) if row not in noted and value is not FAILED}
     calls = _decoded(cells, known)
     if failed := [row for row, value in enumerate(calls) if value is FAILED]:
         second = _second_look(name, read_cells(batch, name) or cells, failed, log)
@@ -188,7 +188,7 @@ def score_pair(
     rows = [row for row, (are_given, one, other) in enumerate(cells) if are_given and one != other]
     as_ids = _as_lines if match == "call" else comparison(match)
     ids = [as_ids((predicted.calls[row], reference.calls[row])) for row in rows]
-    for name, found in scores.items():
+    for name, column in scores.items():
         metric = TRAJECTORY_METRICS[name]
-        found[rows] = [metric(called, wanted, one_to_one) for called, wanted in ids]
+        column[rows] = [metric(called, wanted, one_to_one) for called, wanted in ids]
     return scores

@@ -48,9 +48,9 @@ FAMILIES = MappingProxyType(
 def _collect() -> dict[str, Rule]:
     rows = (reading, columns, golden, ces, adk, requests, expectations, retrieval, tools, traces)
     modules = (*rows, production, conversion, dataset)
-    found = [v for m in modules for v in vars(m).values() if isinstance(v, Rule)]
-    by_code = {r.code: r for r in sorted(found, key=lambda r: r.code)}
-    assert len(by_code) == len(found), "a code is never used twice"
+    rules = [v for m in modules for v in vars(m).values() if isinstance(v, Rule)]
+    by_code = {r.code: r for r in sorted(rules, key=lambda r: r.code)}
+    assert len(by_code) == len(rules), "a code is never used twice"
     return by_code
 
 
@@ -66,7 +66,7 @@ RULES = MappingProxyType(_Rules(_collect()))
 
 def rules_of_packages() -> dict[str, Extension[RowRule]]:
     """The rules that other packages declare (entry point `agent_eval_schema.rules`), by code."""
-    return extensions("rules", RowRule, _TAKEN, lambda found: (found.name, found.rule.name))
+    return extensions("rules", RowRule, _TAKEN, lambda row_rule: (row_rule.name, row_rule.rule.name))
 
 
 _TAKEN = frozenset(name for rule in RULES.values() for name in (rule.code, rule.name))
@@ -74,7 +74,7 @@ _TAKEN = frozenset(name for rule in RULES.values() for name in (rule.code, rule.
 
 def all_rules() -> dict[str, Rule]:
     """Every rule of this package and of others, by code."""
-    return {**RULES, **{code: found.value.rule for code, found in rules_of_packages().items()}}
+    return {**RULES, **{code: extension.value.rule for code, extension in rules_of_packages().items()}}
 
 
 def rule_of(code: str) -> Rule:

@@ -43,10 +43,10 @@ def repeats(exact: Array, chosen: Array, shingles: Array, ends: Array, threshold
     firsts[rows] = rows[index[inverse]]
     alone = np.flatnonzero(chosen & (firsts == np.arange(len(firsts))))
     sizes = np.diff(ends)
-    kept = np.zeros(len(sizes), bool)
-    kept[alone] = True
-    if np.any(sizes[~kept]):
-        shingles = shingles[np.repeat(kept, sizes)]
+    mask = np.zeros(len(sizes), bool)
+    mask[alone] = True
+    if np.any(sizes[~mask]):
+        shingles = shingles[np.repeat(mask, sizes)]
     groups = near_groups(shingles, np.concatenate([[0], np.cumsum(sizes[alone])]), threshold)
     return firsts, joined(firsts, alone, alone[groups])
 
@@ -103,8 +103,8 @@ def similarity(shingles: Array, ends: Array, one: Array, other: Array) -> Array:
     keys = np.concatenate([_tagged(shingles, ends, one), _tagged(shingles, ends, other)])
     keys.sort()
     shared = np.bincount((keys[1:][keys[1:] == keys[:-1]] >> np.uint64(32)).astype(np.int64), minlength=len(one))
-    found: Array = shared / np.maximum(sizes[one] + sizes[other] - shared, 1)
-    return found
+    jaccard: Array = shared / np.maximum(sizes[one] + sizes[other] - shared, 1)
+    return jaccard
 
 
 def _tagged(shingles: Array, ends: Array, sets: Array) -> Array:

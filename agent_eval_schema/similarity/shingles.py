@@ -211,9 +211,9 @@ def _sets(values: Array, counts: Array) -> tuple[Array, Array]:
     keys = keys[np.concatenate([np.ones(min(len(keys), 1), bool), keys[1:] != keys[:-1]])]
     rows = (keys >> np.uint64(32)).astype(np.int64)
     ends = bounds(np.bincount(rows, minlength=len(counts)))
-    kept = np.arange(len(keys)) - ends[rows] < MOST_SHINGLES  # by the place of each in its question
-    ends = bounds(np.bincount(rows[kept], minlength=len(counts)))
-    return (keys[kept] & np.uint64(0xFFFFFFFF)).astype(np.uint32), ends
+    mask = np.arange(len(keys)) - ends[rows] < MOST_SHINGLES  # by the place of each in its question
+    ends = bounds(np.bincount(rows[mask], minlength=len(counts)))
+    return (keys[mask] & np.uint64(0xFFFFFFFF)).astype(np.uint32), ends
 
 
 MIN_WORDS = 4

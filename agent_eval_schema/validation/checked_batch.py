@@ -132,8 +132,8 @@ def join(parts: Sequence[pa.RecordBatch], plan: Plan) -> pa.RecordBatch:
     schema = pa.schema([*list(parts[0].schema)[:own], *more.values()])
 
     def completed(part: pa.RecordBatch) -> pa.RecordBatch:
-        found = dict(zip(part.schema.names[own:], part.columns[own:], strict=True))
-        rest = [found.get(name, pa.nulls(part.num_rows, field.type)) for name, field in more.items()]
+        columns = dict(zip(part.schema.names[own:], part.columns[own:], strict=True))
+        rest = [columns.get(name, pa.nulls(part.num_rows, field.type)) for name, field in more.items()]
         return pa.RecordBatch.from_arrays([*part.columns[:own], *rest], schema=schema)
 
     unknown, misspelled = dict[str, None](), Counter[str]()
@@ -242,12 +242,12 @@ def kinds_of(form: Format, masks: Mapping[int, int]) -> Counter[bool]:
 
 
 def mixed_kinds(form: Format, masks: Mapping[int, int]) -> str:
-    """What is wrong with rows that have these presence masks, so often, if the platform of a format rejects rows of two
-    kinds in one file; empty if they are of one."""
+    """What is wrong with rows, counted by presence mask, if the platform of a format rejects rows of two kinds in one
+    file; empty if they are of one kind."""
     _, having, lacking = form.one_kind
     counts = kinds_of(form, masks).most_common()
-    found = " and ".join(plural(rows, having if has else lacking) for has, rows in counts)
-    return f"expected rows of one kind, got {found}" if len(counts) > 1 else ""
+    words = " and ".join(plural(rows, having if has else lacking) for has, rows in counts)
+    return f"expected rows of one kind, got {words}" if len(counts) > 1 else ""
 
 
 def _may_be_values(answers: pa.Array) -> bool:
@@ -259,13 +259,13 @@ def _may_be_values(answers: pa.Array) -> bool:
 def _are_texts(rows: Rows) -> Mask:
     """Whether the answer of a row, which may be an original, is none of the numbers and booleans that some of
     MLflow's scorers make no text: of a list they read the first entry."""
-    found = np.ones(rows.size, bool)
+    mask = np.ones(rows.size, bool)
     for row, text in enumerate(outputs_of(rows)):
         value = jsontext.parse(text) if text else None
         while isinstance(value, list) and value:
             value = value[0]
-        found[row] = not isinstance(value, int | float)
-    return found
+        mask[row] = not isinstance(value, int | float)
+    return mask
 
 
 def _truths(responses: DecodedColumn, facts: DecodedColumn) -> pa.Array:

@@ -348,8 +348,8 @@ class CheckedRun:
     def reread(self, mask: np.ndarray[Any, Any] | None = None) -> Pairs:
         """The batches of the source, checked and normalized; with a mask only the rows where it is true."""
         batches = self.source.batches()
-        kept = batches if mask is None else rows_where(batches, mask)
-        return _stream(self.source, kept, partial(check_batch, plan=replace(self.plan, columns=True)))
+        rows = batches if mask is None else rows_where(batches, mask)
+        return _stream(self.source, rows, partial(check_batch, plan=replace(self.plan, columns=True)))
 
     def every_issue(self) -> Iterator[Issue]:
         """The issues one by one, in the order of the rows, those of the dataset last."""
@@ -371,9 +371,9 @@ class CheckedRun:
             notes = by_key(((i.row or 0) - start, {f.name: getattr(i, f.name) for f in NOTE}) for i in issues)
             builder.forget_issues()
             column = pa.array([notes.get(i) for i in range(batch.num_rows)], pa.list_(NOTE))
-            kept = batch.select([i for i in own_columns(batch.schema) if batch.schema.field(i).name != ISSUES_COLUMN])
+            cells = batch.select([i for i in own_columns(batch.schema) if batch.schema.field(i).name != ISSUES_COLUMN])
             valid = self.builder.valid[start : start + batch.num_rows]
-            yield filtered(kept.append_column(ISSUES_COLUMN, column), ~valid)
+            yield filtered(cells.append_column(ISSUES_COLUMN, column), ~valid)
 
     def lines(self, issues: Iterable[Issue]) -> dict[int, int]:
         """The lines of the file on which the rows of these issues begin; none if the data has no lines or is gone."""
@@ -391,8 +391,8 @@ class CheckedRun:
 
     def _checking(self, plan: Plan, check: Check = check_batch) -> BatchFunction:
         """What checks the batches of the source in order."""
-        made = partial(check, plan=plan)
-        return made if self._parts is None else self._parts.resuming(made)
+        function = partial(check, plan=plan)
+        return function if self._parts is None else self._parts.resuming(function)
 
     def _checked_again(self, plan: Plan) -> Iterator[pa.RecordBatch]:
         check = self._checking(plan)
@@ -434,9 +434,9 @@ def _prepared(source: Source, plan: Plan) -> Source:
     if form.remarks is None:
         return source
     with quoting(plan.values):
-        found = form.remarks(first_rows(source))
-    kept = [finding for finding in found if not (plan.complete and finding.rule.code in WRITTEN_ANEW)]
-    return replace(source, remarks=(*source.remarks, *kept)) if kept else source
+        findings = form.remarks(first_rows(source))
+    remarks = [finding for finding in findings if not (plan.complete and finding.rule.code in WRITTEN_ANEW)]
+    return replace(source, remarks=(*source.remarks, *remarks)) if remarks else source
 
 
 def _stream(source: Source, batches: Iterable[pa.RecordBatch], check: BatchFunction) -> Pairs:

@@ -17,13 +17,13 @@ def chosen(select: tuple[str, ...], ignore: tuple[str, ...]) -> frozenset[str]:
 
 
 def _matching(option: str, selectors: tuple[Any, ...]) -> frozenset[str]:
-    found: set[str] = set()
+    codes: set[str] = set()
     for selector in selectors:
         hits = {rule.code for rule in _called(selector, by_prefix=True)}
         if not hits:
             raise _no_rule(option, "codes (AE206), prefixes (AE2) or names of rules", selector)
-        found |= hits
-    return frozenset(found)
+        codes |= hits
+    return frozenset(codes)
 
 
 def find_rule(code: str) -> Rule:

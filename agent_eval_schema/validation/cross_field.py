@@ -91,18 +91,18 @@ def note_placeholders(rows: Rows) -> None:
         if not len(short):
             continue
         cores = pc.utf8_lower(pc.utf8_trim(texts.take(short), AROUND))
-        found = pc.is_in(cores, pa.array(words, cores.type), skip_nulls=True)
-        for row in short.filter(pc.and_(found, pc.not_equal(cores, ""))).to_pylist():
+        is_placeholder = pc.is_in(cores, pa.array(words, cores.type), skip_nulls=True)
+        for row in short.filter(pc.and_(is_placeholder, pc.not_equal(cores, ""))).to_pylist():
             message = f"expected the text, got {describe(texts[row].as_py())}"
             rows.log.add(expectations.PLACEHOLDER, row, name, message)
         for row in short.filter(pc.match_substring_regex(cores, _MIDNIGHT)).to_pylist():
             message = f"expected the text of a date, got {describe(texts[row].as_py())}"
             rows.log.add(expectations.DATE_AS_TIME, row, name, message)
-        words_of_header, asked = pa.array(names_of(name), cores.type), names_of("request")
+        words_of_header, request_names = pa.array(names_of(name), cores.type), names_of("request")
         letters = pc.replace_substring_regex(cores, _BETWEEN, "")
         for row in short.filter(pc.is_in(letters, words_of_header, skip_nulls=True)).to_pylist():
             question = last_user_text(rows.values["request"][row])
-            if question is not None and re.sub(_BETWEEN, "", question.lower()) in asked:
+            if question is not None and re.sub(_BETWEEN, "", question.lower()) in request_names:
                 message = f"expected a row, got {describe(question)} and {describe(texts[row].as_py())}"
                 rows.log.add(columns.HEADER_ROW, row, "request", message)
 
@@ -256,11 +256,11 @@ def inspect_ground_truth(rows: Rows) -> None:
     opening = rows_passing(truths, rows_beginning_with(truths, _OPENING_BYTES), _opens)
     for row in {*opening, *_rows_where(pc.match_substring_regex(ends, _CLOSES))}:
         signs.setdefault(row, []).append("it holds a greeting or a closing phrase")
-    for row, found in sorted(signs.items()):
-        message = f"expected the minimal facts, got {excerpt(truths[row].as_py())}: {'; '.join(found)}"
+    for row, reasons in sorted(signs.items()):
+        message = f"expected the minimal facts, got {excerpt(truths[row].as_py())}: {'; '.join(reasons)}"
         rows.log.add(expectations.NOT_MINIMAL, row, "expected_response", message)
 
 
 def _rows_where(mask: pa.Array) -> list[int]:
-    found: list[int] = np.flatnonzero(np.asarray(mask.fill_null(False))).tolist()
-    return found
+    rows: list[int] = np.flatnonzero(np.asarray(mask.fill_null(False))).tolist()
+    return rows

@@ -34,8 +34,8 @@ def nearness(expected: DecodedColumn, retrieved: DecodedColumn) -> tuple[list[in
     if row is not None:
         answers[row] = EXACT
         return answers, pairs
-    for row, wanted, found in _may_be_near(expected, retrieved, answers):
-        plain = {plain_uri(d.doc_uri): d.doc_uri for d in found if d.doc_uri}
+    for row, wanted, hits in _may_be_near(expected, retrieved, answers):
+        plain = {plain_uri(d.doc_uri): d.doc_uri for d in hits if d.doc_uri}
         close = ([d.doc_uri, plain[near]] for d in wanted if (near := plain_uri(d.doc_uri)) in plain)
         pairs[row] = next(close, None)
         answers[row] = NEAR if pairs[row] else NONE
@@ -53,8 +53,8 @@ def _first_exact(expected: DecodedColumn, retrieved: DecodedColumn) -> int | Non
             if len(shared):
                 return int(shared[0])
         return None
-    for row, wanted, found in _both(expected, retrieved):
-        if not {d.doc_uri for d in wanted}.isdisjoint([d.doc_uri for d in found]):
+    for row, wanted, hits in _both(expected, retrieved):
+        if not {d.doc_uri for d in wanted}.isdisjoint([d.doc_uri for d in hits]):
             return row
     return None
 
@@ -68,17 +68,17 @@ def _may_be_near(
         return
     for row in np.flatnonzero(expected.filled() & retrieved.filled()).tolist():
         answers[row] = NONE
-    (wanted, of_wanted), (found, of_found) = expected.uris(len(expected)), retrieved.uris(len(retrieved))
-    for row in _rows_sharing(_plain_uris(wanted), of_wanted, _plain_uris(found), of_found).tolist():
+    (wanted, of_wanted), (hits, of_hits) = expected.uris(len(expected)), retrieved.uris(len(retrieved))
+    for row in _rows_sharing(_plain_uris(wanted), of_wanted, _plain_uris(hits), of_hits).tolist():
         yield row, expected[row] or [], retrieved[row] or []
 
 
 def _rows_sharing(
-    wanted: pa.Array, of_wanted: np.ndarray[Any, Any], found: pa.Array, of_found: np.ndarray[Any, Any]
+    wanted: pa.Array, of_wanted: np.ndarray[Any, Any], hits: pa.Array, of_hits: np.ndarray[Any, Any]
 ) -> np.ndarray[Any, Any]:
     """The rows that have a text in both of two arrays, each with the row of every text."""
-    codes = np.asarray(pa.concat_arrays([wanted, found]).dictionary_encode().indices).astype(np.int64)
-    keys = np.concatenate([of_wanted, of_found]) * len(codes) + codes
+    codes = np.asarray(pa.concat_arrays([wanted, hits]).dictionary_encode().indices).astype(np.int64)
+    keys = np.concatenate([of_wanted, of_hits]) * len(codes) + codes
     shared = np.intersect1d(keys[: len(wanted)], keys[len(wanted) :])
     return np.unique(shared // max(len(codes), 1))
 
@@ -92,9 +92,9 @@ def _plain_uris(uris: pa.Array) -> pa.Array:
 
 
 def _both(expected: DecodedColumn, retrieved: DecodedColumn) -> Iterator[tuple[int, list[Document], list[Document]]]:
-    for row, (wanted, found) in enumerate(zip(expected, retrieved, strict=True)):
-        if wanted and found and wanted is not FAILED and found is not FAILED:
-            yield row, wanted, found
+    for row, (wanted, hits) in enumerate(zip(expected, retrieved, strict=True)):
+        if wanted and hits and wanted is not FAILED and hits is not FAILED:
+            yield row, wanted, hits
 
 
 def plain_uri(uri: str) -> str:

@@ -32,13 +32,13 @@ def excerpts(
 
     A cell is looked for in the batch as its format reads it, then in the batch as it came.
 
-    Reads `batches` (in the order of the rows) no further than to the last row that is asked for.
+    Reads `batches` (in the order of the rows) up to the last row of these issues.
     """
     of_rows: dict[int, set[Location]] = {}
     for issue in issues:
         if issue.row is not None:
             of_rows.setdefault(issue.row, set()).add((issue.row, issue.column, issue.path))
-    found: dict[Location, Excerpt] = {}
+    by_location: dict[Location, Excerpt] = {}
     for row, place, batch, read_batch in rows_in(batches, of_rows, read):
         cells: dict[str | None, _Cell | None] = {}  # a cell may have thousands of issues, and is parsed once
         for location in of_rows[row]:
@@ -46,8 +46,8 @@ def excerpts(
             if column not in cells:
                 cells[column] = _cell(read_batch, place, column) or _cell(batch, place, column)
             if (cell := cells[column]) is not None:
-                found[location] = cell.excerpt(path)
-    return found
+                by_location[location] = cell.excerpt(path)
+    return by_location
 
 
 def rows_in(
@@ -135,10 +135,10 @@ _BYTE = re.compile(r"\(byte (\d+)\)")
 
 
 def _stopped(text: str, error: str) -> tuple[int, int] | None:
-    found = _BYTE.search(error)
-    if found is None:  # the text ends too early
+    match = _BYTE.search(error)
+    if match is None:  # the text ends too early
         return (max(len(text) - 1, 0), len(text)) if "truncated" in error else None
-    start = len(text.encode("utf-8", "replace")[: int(found[1])].decode("utf-8", "ignore"))
+    start = len(text.encode("utf-8", "replace")[: int(match[1])].decode("utf-8", "ignore"))
     literal = re.match(r"-?\w+", text[start:])
     return start, start + (len(literal.group()) if literal else 1)
 
@@ -151,7 +151,7 @@ def _members(text: str, at: int) -> dict[str | int, tuple[int, int]]:
     """The start and end of each entry of the object or list at a place of well-formed JSON, by name or number."""
     kind = text[at : at + 1]
     at = _skip(text, at + 1)
-    found: dict[str | int, tuple[int, int]] = {}
+    members: dict[str | int, tuple[int, int]] = {}
     number = 0
     while kind in ("{", "[") and text[at] not in "}]":
         name: str | int = number
@@ -159,17 +159,17 @@ def _members(text: str, at: int) -> dict[str | int, tuple[int, int]]:
             name, at = scanstring(text, at + 1, False)
             at = _skip(text, _skip(text, at) + 1)
         _, end = _decoder.raw_decode(text, at)
-        found.setdefault(name, (at, end))
+        members.setdefault(name, (at, end))
         number += 1
         at = _skip(text, end)
         at = _skip(text, at + 1) if text[at] == "," else at
-    return found
+    return members
 
 
 def _skip(text: str, at: int) -> int:
-    found = _BLANK.match(text, at)
-    assert found is not None  # no blank matches, too
-    return found.end()
+    match = _BLANK.match(text, at)
+    assert match is not None  # no blank matches, too
+    return match.end()
 
 
 def _cut(text: str, start: int, end: int, is_json: bool) -> Excerpt:

@@ -53,8 +53,8 @@ def read_traces(rows: Rows) -> None:
             if isinstance(trace, Trace):
                 trace.spare = spare[row]
                 rows.derived[row], states[row] = derive(trace, values_matter, plan.figures), trace.plain
-                if plan.labeled and (found := read_trace_feedback(bytes(trace.info.assessments), None, None)):
-                    rows.feedback[row] = found
+                if plan.labeled and (feedback := read_trace_feedback(bytes(trace.info.assessments), None, None)):
+                    rows.feedback[row] = feedback
             else:
                 _log_notes(rows, row, trace)
                 values[row] = FAILED
@@ -69,8 +69,8 @@ _COMPARED_WITH_DOCUMENTS = frozenset(["retrieved_context", "expected_retrieved_c
 def trace_texts(batch: pa.RecordBatch) -> list[str | None]:
     if "trace" not in batch.schema.names:
         return [None] * batch.num_rows
-    found, _, _ = _trace_texts(batch)
-    return [t if t is None or isinstance(t, str) else bytes(t).decode("utf-8", "replace") for t in found]
+    texts, _, _ = _trace_texts(batch)
+    return [t if t is None or isinstance(t, str) else bytes(t).decode("utf-8", "replace") for t in texts]
 
 
 def _trace_texts(batch: pa.RecordBatch) -> tuple[Sequence[str | memoryview | None], Collection[int], Sequence[int]]:
@@ -134,9 +134,9 @@ def fill_from_traces(rows: Rows) -> None:
                 derived.notes[:] = [n for n in derived.notes if not (n.path or "").startswith(_CONTEXT)]
     derived_rows = [d or _NOTHING_SAID for d in rows.derived]
     for name, read in _FROM_TRACE.items():
-        found = list(map(read, derived_rows))
-        if found.count(None) < len(found):
-            _fill(rows, name, found)
+        values = list(map(read, derived_rows))
+        if values.count(None) < len(values):
+            _fill(rows, name, values)
     if any([d.expectations for d in derived_rows]):
         _fill_expectations(rows)
     for row, feedback in rows.feedback.items():

@@ -42,16 +42,16 @@ def check_batch(batch: pa.RecordBatch, plan: Plan) -> pa.RecordBatch:
         with quoting(plan.values), gc_paused():
             spec = find_format(plan.format)
             most = plan.max_cell_bytes
-            given = with_lost_numbers(batch if most is None else without_large_cells(batch, most))
+            raw = with_lost_numbers(batch if most is None else without_large_cells(batch, most))
             texts = [
                 field.name
-                for field, cells in zip(given.schema, given.columns, strict=True)
+                for field, cells in zip(raw.schema, raw.columns, strict=True)
                 if field.name in _OBJECTS
                 and (json_in_string([cells]).true_count if is_json_column(field) else _is_text(field))
             ]
             if spec.is_rows and texts:
-                given = with_repeated_keys(given, texts)
-            rows = Rows(given if spec.read is identity else spec.read(given), plan)
+                raw = with_repeated_keys(raw, texts)
+            rows = Rows(raw if spec.read is identity else spec.read(raw), plan)
             for step in STEPS if spec.is_rows else STEPS_OF_OTHER_ROWS:
                 if not step.columns or not (rows.names | rows.values.keys()).isdisjoint(step.columns):
                     step.run(rows)
@@ -66,8 +66,8 @@ def check_batch(batch: pa.RecordBatch, plan: Plan) -> pa.RecordBatch:
             parts = (batch.slice(0, half), batch.slice(half))
             return join([check_batch(part, plan) for part in parts], plan)
         with quoting(plan.values):
-            kept = [i for i, f in enumerate(batch.schema) if f.name not in find_format(plan.format).reads]
-            unread = batch.select(kept) if kept else without_notes(batch.num_rows)
+            indices = [i for i, f in enumerate(batch.schema) if f.name not in find_format(plan.format).reads]
+            unread = batch.select(indices) if indices else without_notes(batch.num_rows)
             return assemble(_broken(rows or Rows(unread, plan), error))
 
 

@@ -53,11 +53,11 @@ _BITS = {name: int(np.bitwise_or.reduce([BIT_OF[view] for view in views])) for n
 def original(name: str, rows: Rows) -> pa.Array:
     """The column of originals, JSON texts; null where the other columns of the row contain all of the value."""
     read, view = _READERS[name]
-    found = read(rows)
-    if found.count(None) < len(found):
+    texts = read(rows)
+    if texts.count(None) < len(texts):
         keys = {"messages"} if name == "inputs" else None
-        found = [text and _unless_same(text, shown, keys) for text, shown in zip(found, view(rows), strict=True)]
-    return text_array(found)
+        texts = [text and _unless_same(text, shown, keys) for text, shown in zip(texts, view(rows), strict=True)]
+    return text_array(texts)
 
 
 def request_keys(rows: Rows, judged: pa.Array) -> pa.Array:
@@ -99,8 +99,8 @@ def _same(text: bytes, view: bytes | None) -> bool:
 
 def _start(text: bytes) -> bytes:
     """What JSON begins with, without blanks: a request has one key, and an answer is a string."""
-    found = _START(text)
-    return b"" if found is None else b"".join(found[0].split())
+    match = _START(text)
+    return b"" if match is None else b"".join(match[0].split())
 
 
 _START = re.compile(rb'\s*(?:\{\s*"messages"|\S)').match
@@ -165,11 +165,11 @@ def _inputs(rows: Rows) -> list[bytes | None]:
     return _with_those_of_traces(_cells_but_for(rows, "inputs", *rules), rows, "inputs")
 
 
-def _with_those_of_traces(found: list[bytes | None], rows: Rows, name: str) -> list[bytes | None]:
+def _with_those_of_traces(texts: list[bytes | None], rows: Rows, name: str) -> list[bytes | None]:
     """The texts, and those of the traces from which the view was taken."""
     for row, derived in _taken(rows, name):
-        found[row] = found[row] or _unless_null(json_of(getattr(derived, name)))
-    return found
+        texts[row] = texts[row] or _unless_null(json_of(getattr(derived, name)))
+    return texts
 
 
 def _taken(rows: Rows, name: str) -> Iterator[tuple[int, Derived]]:
@@ -182,27 +182,27 @@ def _taken(rows: Rows, name: str) -> Iterator[tuple[int, Derived]]:
 
 def _expected(rows: Rows) -> list[bytes | None]:
     """expectations without null keys, which MLflow rejects; else those that the row took from its trace."""
-    found = _texts(rows, "expectations")
-    for row, text in enumerate(found):
+    texts = _texts(rows, "expectations")
+    for row, text in enumerate(texts):
         if text is not None and b"null" in text and isinstance(value := jsontext.parse(text), dict):
-            found[row] = jsontext.encode(jsontext.without_null_keys(value))
+            texts[row] = jsontext.encode(jsontext.without_null_keys(value))
     for row, derived in _taken(rows, "expectations"):
         columns = {name: EXPECTATIONS.get(name, "custom_expected") for name in derived.expectations or {}}
         own = {n: v for n, v in (derived.expectations or {}).items() if rows.filled[row] & BIT_OF[columns[n]]}
-        found[row] = found[row] or jsontext.encode(own)
-    return found
+        texts[row] = texts[row] or jsontext.encode(own)
+    return texts
 
 
 def _cells_but_for(rows: Rows, name: str, *rules: Rule) -> list[bytes | None]:
     """The cells of a column; where there is none, those of its view that a rule reports to contain more."""
-    found, codes = _texts(rows, name), [rule.code for rule in rules]
+    texts, codes = _texts(rows, name), [rule.code for rule in rules]
     noted = {row for row, note in zip(rows.log.rows, rows.log.notes, strict=True) if note[0] in codes}
     (view,) = VIEWS[name]
     cells = read_cells(rows.batch, view) if noted else None
     if cells is not None:
         for row in noted:
-            found[row] = found[row] or _json_text(cells.texts[row], cells.json, rows, view)
-    return found
+            texts[row] = texts[row] or _json_text(cells.texts[row], cells.json, rows, view)
+    return texts
 
 
 def outputs_of(rows: Rows) -> list[bytes | None]:

@@ -85,9 +85,9 @@ def make_plan(source: Source, *, complete: bool = False, labeled: bool = False) 
     if format != "auto":
         found_format, reason = find_format(format).name, "as asked"
     else:
-        found = detect(names, source.metadata)
+        detection = detect(names, source.metadata)
         otherwise = UNKNOWN.name if UNKNOWN_FORMAT.code in codes else "databricks"
-        found_format, reason = found.format or otherwise, found.reason
+        found_format, reason = detection.format or otherwise, detection.reason
     if outputs == "auto":
         has_output = partial(_has_output, found_format)
         if source.remote is not None:
@@ -119,9 +119,9 @@ def make_plan(source: Source, *, complete: bool = False, labeled: bool = False) 
     )
 
 
-def _quotable(found: dict[str, str], names: list[str], values: bool) -> dict[str, str]:
-    """What is found at paths; without values only of whole columns, as keys are in cells."""
-    return found if values else {path: name for path, name in found.items() if path.removesuffix("[]") in names}
+def _quotable(columns: dict[str, str], names: list[str], values: bool) -> dict[str, str]:
+    """The names of paths; without values only those of whole columns, as keys are in cells."""
+    return columns if values else {path: name for path, name in columns.items() if path.removesuffix("[]") in names}
 
 
 def _has_output(format: str, batch: pa.RecordBatch) -> bool:

@@ -351,7 +351,7 @@ class Report(Savable):  # numpydoc ignore=PR01
         >>> print(report.why(0, "guideline_adherence"))
         row 0 does not support response/llm_judged/guideline_adherence/rating...
         """
-        found, run = find_metric(metric), self._run
+        entry, run = find_metric(metric), self._run
         if isinstance(row, str):
             ids = (id for batch in run.normalized() for id in batch.column("request_id").to_pylist())
             places = [place for place, id in enumerate(ids) if id == row]
@@ -364,10 +364,10 @@ class Report(Savable):  # numpydoc ignore=PR01
         if not run.builder.valid[row]:
             errors = (i for i in self.iter_issues() if i.row == row and i.severity is Severity.ERROR)
             reasons = "; ".join(f"{i.code} {i.message}" for i in errors)
-            return visible(f"row {row} does not support {found.name}: it is invalid ({reasons})")
+            return visible(f"row {row} does not support {entry.name}: it is invalid ({reasons})")
         if not run.builder.usable[row]:
-            return f"row {row} does not support {found.name}: a rule outside of the selection has an error on it"
-        return f"row {row} {why_supported(found, int(run.builder.masks[row]), self.outputs)}"
+            return f"row {row} does not support {entry.name}: a rule outside of the selection has an error on it"
+        return f"row {row} {why_supported(entry, int(run.builder.masks[row]), self.outputs)}"
 
     # views
 
@@ -533,8 +533,8 @@ class Report(Savable):  # numpydoc ignore=PR01
         if source.sheet is not None and is_excel(path_of(path)):
             titles, rows = titles_of(source), [row for row, valid in enumerate(self.valid_mask.tolist()) if not valid]
             with quoting(self._run.plan.values):
-                found = (notes for b in self._run.invalid_rows() for notes in b.column(ISSUES_COLUMN).to_pylist())
-                own_names = ([{**n, "column": titles.get(n["column"], n["column"])} for n in notes] for notes in found)
+                lists = (notes for b in self._run.invalid_rows() for notes in b.column(ISSUES_COLUMN).to_pylist())
+                own_names = ([{**n, "column": titles.get(n["column"], n["column"])} for n in notes] for notes in lists)
                 comment_workbook(source.sheet, path_of(path), zip(rows, own_names, strict=True))
             return len(rows)
         own = [f for f in schema_of(source) if f.name not in (ISSUES_COLUMN, LINE)]
@@ -609,5 +609,5 @@ def sarif_of(reports: Sequence[Report], root: str = ".") -> str:
     """Reports as SARIF, files named as seen from the folder `root`."""
     from agent_eval_schema.render.report.sarif import sarif_text
 
-    found = [(report, report._run.builder.take_issues()) for report in reports]
-    return sarif_text([(report._summary, issues, report._run.lines(issues)) for report, issues in found], root=root)
+    pairs = [(report, report._run.builder.take_issues()) for report in reports]
+    return sarif_text([(report._summary, issues, report._run.lines(issues)) for report, issues in pairs], root=root)

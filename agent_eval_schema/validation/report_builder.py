@@ -65,10 +65,10 @@ def frequent_answers(parts: Sequence[np.ndarray[Any, Any]], rows: Iterable[dict[
     is_shown = (answers != 0) & (counts > 1) & (firsts < ROWS_READ) & (total >= FEWEST_ROWS)
     order = np.lexsort((firsts, -counts))
     chosen = order[is_shown[order]][:ANSWERS_SHOWN]
-    found = dict(zip(firsts[chosen].tolist(), counts[chosen].tolist(), strict=True))
-    read = enumerate(islice(rows, max(found, default=-1) + 1))
-    texts = {row: truncate(cells["response"] or "", LONGEST_ANSWER) for row, cells in read if row in found}
-    return [FrequentAnswer(texts[row], count, total) for row, count in found.items() if row in texts]
+    frequencies = dict(zip(firsts[chosen].tolist(), counts[chosen].tolist(), strict=True))
+    read = enumerate(islice(rows, max(frequencies, default=-1) + 1))
+    texts = {row: truncate(cells["response"] or "", LONGEST_ANSWER) for row, cells in read if row in frequencies}
+    return [FrequentAnswer(texts[row], count, total) for row, count in frequencies.items() if row in texts]
 
 
 # --- the report
@@ -182,9 +182,9 @@ class ReportBuilder:
         self.answers.append(np.asarray(verdict(checked, "answer_hash").fill_null(0)).copy())
         masks = np.asarray(verdict(checked, "derived"))
         for bit, name in enumerate(COLUMNS) if masks.any() else ():
-            found = int(np.count_nonzero(masks & (1 << bit)))
-            if found:
-                self.derived[name] += found
+            count = int(np.count_nonzero(masks & (1 << bit)))
+            if count:
+                self.derived[name] += count
         if len(self._rows_of_batch) > 1:
             rows = {code: np.concatenate(parts) - start for code, parts in self._rows_of_batch.items()}
             self.together.update(codes_together(rows, size))
@@ -231,12 +231,12 @@ class ReportBuilder:
             issue = self._with_file(finding.issue(row, request_id if self.values else None))
             self.counts[rule.code] += 1
             self._add_example(issue)
-            found = self.occurrences.setdefault(rule.code, Occurrences())
-            found.add_kind(issue.path, issue.message, issue.hint)
+            occurrences = self.occurrences.setdefault(rule.code, Occurrences())
+            occurrences.add_kind(issue.path, issue.message, issue.hint)
             if row is None:
                 self.overall.append(issue)
             else:
-                found.add_rows(np.array([row]))
+                occurrences.add_rows(np.array([row]))
                 self._rows_of_batch.setdefault(rule.code, []).append(np.array([row]))
                 self.compared_rows.append(row)
                 self.compared_codes.append(rule.code)
@@ -249,18 +249,18 @@ class ReportBuilder:
 
     def take_issues(self) -> list[Issue]:
         """The issues that are kept, in the order of the rows, those of the dataset last."""
-        found = [self._with_file(issue) for kept in self._kept for issue in _issues_in(*kept)]
-        return sorted([*found, *self.compared_issues], key=by_row)
+        issues = [self._with_file(issue) for part in self._kept for issue in _issues_in(*part)]
+        return sorted([*issues, *self.compared_issues], key=by_row)
 
     def issues_of(self, rows: Collection[int]) -> list[Issue]:
         """The issues of these rows that are kept, those of rules that compare rows last."""
-        found = []
+        issues = []
         for start, lists, ids in self._kept:
             at = sorted(row - start for row in rows if start <= row < start + len(lists))
             for issue in _issues_in(0, lists.take(pa.array(at, pa.int64())), ids.take(pa.array(at, pa.int64()))):
                 assert issue.row is not None
-                found.append(self._with_file(replace(issue, row=start + at[issue.row])))
-        return [*found, *(issue for issue in self.compared_issues if issue.row in rows)]
+                issues.append(self._with_file(replace(issue, row=start + at[issue.row])))
+        return [*issues, *(issue for issue in self.compared_issues if issue.row in rows)]
 
     def forget_issues(self) -> None:
         """Drop the issues that are kept; counts and examples stay."""
@@ -426,11 +426,11 @@ class ReportBuilder:
     def _inspect_criteria(self) -> None:
         """Report the criteria of google-adk beside the evalset that it cannot apply, and the turns that lack a need."""
         with quoting(self.values):
-            found = criteria_beside(self.source.path)
-        for finding in found.findings:
+            criteria = criteria_beside(self.source.path)
+        for finding in criteria.findings:
             self._log(finding)
         outputs = self._plan.outputs
-        for name, metric in found.metrics.items():
+        for name, metric in criteria.metrics.items():
             lacking = np.flatnonzero(self.usable & ~supports(metric, self.masks, self.usable, outputs))
             if not len(lacking):
                 continue
@@ -457,8 +457,8 @@ class ReportBuilder:
     @cached_property
     def usable_masks(self) -> dict[int, int]:
         """How many usable rows have each presence mask."""
-        found, counts = np.unique(self.masks[self.usable], return_counts=True)
-        return dict(zip(found.tolist(), counts.tolist(), strict=True))
+        masks, counts = np.unique(self.masks[self.usable], return_counts=True)
+        return dict(zip(masks.tolist(), counts.tolist(), strict=True))
 
 
 def _rows(numbers: np.ndarray[Any, Any]) -> str:

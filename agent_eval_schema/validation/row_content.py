@@ -50,14 +50,14 @@ def content_of(
     turns = _turns(read.get("request", ""))
     documents = _documents(read.get("retrieved_context", ""))
     reference = _calls(read.get("reference_trajectory", ""))
-    made = {name: calls for name in predicted if (calls := _calls(read.get(name, ""))) is not None}
-    pairs = [(predicted[name], _pairs(calls, reference, match)) for name, calls in made.items()]
+    trajectories = {name: calls for name in predicted if (calls := _calls(read.get(name, ""))) is not None}
+    pairs = [(predicted[name], _pairs(calls, reference, match)) for name, calls in trajectories.items()]
     if not pairs and reference:
         pairs = [("Expected calls", _pairs(None, reference, match))]
     expected = [(name, cut_text(read[name], CELL)) for name in EXPECTED if name in read]
     expected = [pair for name, text in expected for pair in _listed(name, text)]
     drawn = {"request": turns, "retrieved_context": documents, "reference_trajectory": reference is not None}
-    drawn |= {**dict.fromkeys(made, True), **dict.fromkeys((*answers, *EXPECTED), True)}
+    drawn |= {**dict.fromkeys(trajectories, True), **dict.fromkeys((*answers, *EXPECTED), True)}
     return RowContent(
         turns=[ShownTurn(t.path, cut_text(t.role, 40), cut_text(t.text, CELL), t.calls) for t in turns[-TURNS:]],
         answers=[(name, cut_text(read[name], CELL)) for name in answers if name in read],
@@ -122,11 +122,11 @@ def _turns(cell: str) -> list[ShownTurn]:
     value = jsontext.structured(cell)
     if isinstance(value, str):
         return [ShownTurn("request", "user", value)] if value.strip() else []
-    found = value if isinstance(value, dict) else {"": value}
-    places = [(f"request.{key}" if key else "request", found.get(key)) for key in ("", "messages", "history")]
+    fields = value if isinstance(value, dict) else {"": value}
+    places = [(f"request.{key}" if key else "request", fields.get(key)) for key in ("", "messages", "history")]
     messages = [(f"{path}[{i}]", m) for path, chat in places if isinstance(chat, list) for i, m in enumerate(chat)]
-    if isinstance(found.get("query"), str):
-        messages.append(("request.query", {"role": "user", "content": found["query"]}))
+    if isinstance(fields.get("query"), str):
+        messages.append(("request.query", {"role": "user", "content": fields["query"]}))
     if not all(isinstance(m, dict) and isinstance(m.get("role"), str) for _, m in messages):
         return []
     return [_turn(path, message) for path, message in messages]
@@ -143,8 +143,8 @@ def _turn(path: str, message: dict[str, Any]) -> ShownTurn:
     if calls and len(calls) < len(entries or ()):
         rest["tool_calls"] = entries
     text = "\n".join(filter(None, (spoken, jsontext.encode_text(rest) if rest else "")))
-    made = [(cut_text(name, 80), cut_text(_json(given), SPAN_TEXT)) for name, given in calls]
-    return ShownTurn(path, message["role"], text, made)
+    shown_calls = [(cut_text(name, 80), cut_text(_json(inputs), SPAN_TEXT)) for name, inputs in calls]
+    return ShownTurn(path, message["role"], text, shown_calls)
 
 
 def spans_of(text: str) -> list[ShownSpan]:

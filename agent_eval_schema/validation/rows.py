@@ -66,5 +66,5 @@ def misspelled_columns(names: tuple[str, ...]) -> dict[str, str]:
     logged = payload_table(names)
     unknown = [n for n in names if n not in COLUMNS and (logged is None or n not in logged[0].names)]
     # 0.85 separates `expected_respones` from `trace_id` and `request_time`, which are names of their own.
-    found = {n: match_names([n], COLUMNS, cutoff=0.85) for n in unknown}
-    return {wrong: meant[wrong] for wrong, meant in found.items() if meant}
+    matches = {n: match_names([n], COLUMNS, cutoff=0.85) for n in unknown}
+    return {wrong: meant[wrong] for wrong, meant in matches.items() if meant}

@@ -97,14 +97,14 @@ class Found(Struct, frozen=True):
         """The files that the globs match, relative to the working directory."""
         if self.path is None:
             return []
-        found = [
+        paths = [
             os.path.relpath(self.path.parent / name)
             for pattern in self.settings.files
             for name in sorted(glob.glob(pattern, root_dir=self.path.parent, recursive=True))
         ]
-        if self.settings.files and not found:
+        if self.settings.files and not paths:
             raise EvalSetError(f"{self.path.name}: no file matches files = {json.dumps(self.settings.files)}")
-        return list(dict.fromkeys(found))
+        return list(dict.fromkeys(paths))
 
     def ignored(self, path: str) -> tuple[str, ...]:
         """The rules that are disabled for a file."""
@@ -128,7 +128,7 @@ class Found(Struct, frozen=True):
 def find_settings(config: str | None, start: Path | None = None) -> Found:
     """The settings in a file, or (None) the nearest ones to a folder, by default the working directory."""
     if config is not None:
-        found = _read(Path(config))
+        found = _read_settings(Path(config))
         if found is None:
             raise EvalSetError(f"{config}: expected a table [tool.{TABLE}], got none")
         return found
@@ -138,7 +138,7 @@ def find_settings(config: str | None, start: Path | None = None) -> Found:
         return Found()
     for folder in (here, *here.parents):
         for name in ("agent-eval-schema.toml", "pyproject.toml"):
-            if (folder / name).is_file() and (found := _read(folder / name)) is not None:
+            if (folder / name).is_file() and (found := _read_settings(folder / name)) is not None:
                 return found
     return Found()
 
@@ -167,7 +167,7 @@ def parse_toml(text: str, path: str) -> dict[str, Any]:
         raise EvalSetError(f"{path}: malformed TOML: {why}") from error
 
 
-def _read(path: Path) -> Found | None:
+def _read_settings(path: Path) -> Found | None:
     """The settings in a file; None for a pyproject.toml that has none."""
     table = read_toml(path)
     if path.name == "pyproject.toml":
@@ -188,5 +188,5 @@ def _read(path: Path) -> Found | None:
 
 
 def schema() -> dict[str, Any]:
-    (found,), definitions = msgspec.json.schema_components([Settings], ref_template="#/$defs/{name}")
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **found, "$defs": definitions}
+    (root,), definitions = msgspec.json.schema_components([Settings], ref_template="#/$defs/{name}")
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **root, "$defs": definitions}

@@ -29,11 +29,11 @@ from agent_eval_schema.validation.row_content import content_of, cut_text
 
 def summarized(run: CheckedRun) -> ReportSummary:
     """The numbers and examples of a report, as plain values."""
-    plan, found, form = run.plan, run.builder, find_format(run.plan.format)
-    counts = dict(sorted((code, n) for code, n in found.counts.items() if n))
+    plan, builder, form = run.plan, run.builder, find_format(run.plan.format)
+    counts = dict(sorted((code, n) for code, n in builder.counts.items() if n))
     metrics = [m for system in shown_systems(form.system) for m in metrics_of(system)]
-    has_shares = form.is_rows and len(found.valid) > 0
-    shares = {m.name: steps(supports(m, found.masks, found.usable, plan.outputs)) for m in metrics if has_shares}
+    has_shares = form.is_rows and len(builder.valid) > 0
+    shares = {m.name: steps(supports(m, builder.masks, builder.usable, plan.outputs)) for m in metrics if has_shares}
     return ReportSummary(
         name=run.source.name,
         call=run.call,
@@ -48,19 +48,19 @@ def summarized(run: CheckedRun) -> ReportSummary:
         codes=sorted(plan.codes),
         codes_off=[code for code in all_rules() if code not in plan.codes],
         unselected=len(plan.unselected),
-        row_count=found.row_count,
-        valid_count=int(found.valid.sum()),
-        usable_count=int(found.usable.sum()),
-        unlabeled_count=int((found.usable & (found.masks & GROUND_TRUTH == 0)).sum()) if form.is_rows else 0,
+        row_count=builder.row_count,
+        valid_count=int(builder.valid.sum()),
+        usable_count=int(builder.usable.sum()),
+        unlabeled_count=int((builder.usable & (builder.masks & GROUND_TRUTH == 0)).sum()) if form.is_rows else 0,
         counts=counts,
-        examples=dict(sorted(found.examples.items())),
-        occurrences=found.occurrences,
-        together=dict(found.together),
-        derived={column: found.derived[column] for column in COLUMNS if found.derived[column]},
+        examples=dict(sorted(builder.examples.items())),
+        occurrences=builder.occurrences,
+        together=dict(builder.together),
+        derived={column: builder.derived[column] for column in COLUMNS if builder.derived[column]},
         coverage=run.coverage() if form.is_rows else [],
-        presence=presence(found.masks, found.valid),
+        presence=presence(builder.masks, builder.valid),
         support_shares=shares,
-        distributions={name: d for name, d in found.distributions.items() if d.count} if plan.values else {},
+        distributions={name: d for name, d in builder.distributions.items() if d.count} if plan.values else {},
         seconds=run.seconds,
     )
 
@@ -113,8 +113,8 @@ def rows_at(run: CheckedRun, *parts: list[int], fixes: FixPreview | None = None)
     contents = or_if_missing(lambda: _contents(run, *parts), dict[int, _Content]()) if plan.values else {}
     chosen = list(contents) or [row for part in parts for row in part][:ROWS]
     codes: dict[int, list[str]] = {row: [] for row in chosen}
-    for code, found in sorted(builder.occurrences.items()):
-        for row in found.first_rows:
+    for code, occurrences in sorted(builder.occurrences.items()):
+        for row in occurrences.first_rows:
             if row in codes:
                 codes[row].append(code)
     issues: dict[int, list[ShownIssue]] = {row: [] for row in chosen}
@@ -143,17 +143,17 @@ _Content = tuple[str | None, RowContent]
 def _contents(run: CheckedRun, *parts: list[int]) -> dict[int, _Content]:
     """The ID and the content of as many rows as fit, in this order; the source is read no further than to the last of
     them."""
-    found, left, read = dict[int, _Content](), BUDGET, find_format(run.plan.format).read
+    contents, room, read = dict[int, _Content](), BUDGET, find_format(run.plan.format).read
     for part in parts:
         for row, place, batch, read_batch in rows_in(run.source.batches(), part, read):
-            if left < 0 or len(found) == ROWS:
-                return found
+            if room < 0 or len(contents) == ROWS:
+                return contents
             cells = dict(_cells(batch, place))
             by_name = cells if read_batch is batch else dict(_cells(read_batch, place))
             request_id = by_name.get("request_id")
-            found[row] = content = request_id and cut_text(request_id, 200), content_of(cells, by_name)
-            left -= ROW + len(msgspec.json.encode(content))
-    return found
+            contents[row] = content = request_id and cut_text(request_id, 200), content_of(cells, by_name)
+            room -= ROW + len(msgspec.json.encode(content))
+    return contents
 
 
 def _cells(batch: pa.RecordBatch, row: int) -> Iterator[tuple[str, str]]:

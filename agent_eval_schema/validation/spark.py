@@ -115,22 +115,22 @@ def spark_validate(
         show_values=show_values,
     )
     plan = make_plan(source)
-    kept = [name for name in dict.fromkeys(words(keep)) if name in df.columns]
+    names = [name for name in dict.fromkeys(words(keep)) if name in df.columns]
     for name in (VALID, ISSUES):
-        if name in kept:
+        if name in names:
             both = f"{VALID} and {ISSUES}"
             raise EvalSetError(
                 f"the validation result is written to {both}: rename the column {name} or do not keep it"
             )
-    own = [field for name in kept for field in df.schema.fields if field.name == name]
+    own = [field for name in names for field in df.schema.fields if field.name == name]
     fields = [f"{backticked(field.name)} {field.dataType.simpleString()}" for field in own]
     issues = spark_schema(pa.schema([(ISSUES, pa.list_(ISSUE))]))[ISSUES].dataType.simpleString()
     schema = ", ".join([*fields, f"{VALID} boolean", f"{ISSUES} {issues}"])
     checked = CheckedFrame(df, source, plan)
-    return checked.frame(partial(_verdicts, plan, kept, checked.fewer), schema)
+    return checked.frame(partial(_verdicts, plan, names, checked.fewer), schema)
 
 
-def _verdicts(plan: Plan, kept: Sequence[str], fewer: tuple[bool, str] | None, part: Part) -> pa.Table:
+def _verdicts(plan: Plan, names: Sequence[str], fewer: tuple[bool, str] | None, part: Part) -> pa.Table:
     checked = with_invalid(check_batch(part.batch, plan), part.repeated(plan))
     lists = verdict(checked, "issues")
     compared = {row: notes for row in part.found if (notes := part.notes(plan, checked, row))}
@@ -145,8 +145,8 @@ def _verdicts(plan: Plan, kept: Sequence[str], fewer: tuple[bool, str] | None, p
         for row, notes in compared.items():
             cells[row] = [*(cells[row] or ()), *notes]
         lists = pa.array(cells, lists.type)
-    arrays = [*map(part.given.column, kept), verdict(checked, "valid"), _issues(lists)]
-    return pa.Table.from_arrays(arrays, names=[*kept, VALID, ISSUES])
+    arrays = [*map(part.given.column, names), verdict(checked, "valid"), _issues(lists)]
+    return pa.Table.from_arrays(arrays, names=[*names, VALID, ISSUES])
 
 
 def _issues(lists: pa.ListArray) -> pa.Array:

@@ -170,11 +170,11 @@ class Reader(Struct, frozen=True):
         rename = column_renamer(list(self.names), self.columns)
         more = [free("__found__", self.names)] if self.has_findings else []
         for batch in named([free("__place__", self.names), *self.names, *more], batches):
-            given = batch.select(range(1, len(self.names) + 1))
-            rows = rename(given) if self.change is None else self.change(rename(given))
-            found = {i: cell for i, cell in enumerate(batch.columns[-1].to_pylist()) if cell} if more else {}
-            numbered = {i: [Found(f["code"], int(self.position(f["other"]))) for f in fs] for i, fs in found.items()}
-            yield Part(given, rows, self.position(np.asarray(batch.column(0))), numbered)
+            cells = batch.select(range(1, len(self.names) + 1))
+            rows = rename(cells) if self.change is None else self.change(rename(cells))
+            lists = {i: cell for i, cell in enumerate(batch.columns[-1].to_pylist()) if cell} if more else {}
+            numbered = {i: [Found(f["code"], int(self.position(f["other"]))) for f in fs] for i, fs in lists.items()}
+            yield Part(cells, rows, self.position(np.asarray(batch.column(0))), numbered)
 
     def position(self, places: Any) -> Any:
         """The positions in the table of rows with these places: see `with_places`."""
@@ -218,9 +218,9 @@ class CheckedFrame:
                 index = with_short_plan(persisted_index)
                 self._count(df.columns, index)
                 persisted_findings = persisted(index.sparkSession.sql(_FINDINGS, index=index))
-                found = with_short_plan(persisted_findings)
-                self.fewer = self._fewer(index, found)
-                counts = found.groupBy("code").agg(expr("COUNT(*) AS rows"), expr("COUNT_IF(valid) AS valid")).collect()
+                frame = with_short_plan(persisted_findings)
+                self.fewer = self._fewer(index, frame)
+                counts = frame.groupBy("code").agg(expr("COUNT(*) AS rows"), expr("COUNT_IF(valid) AS valid")).collect()
         finally:
             unpersist(persisted_index)
         self.compared = Counter({row["code"]: row["rows"] for row in counts})
@@ -229,17 +229,17 @@ class CheckedFrame:
             self.valid_count -= sum(row["valid"] for row in counts if row["code"] == REPEATED_REQUEST_ID.code)
         self._reader = replace(reader, starts=self._starts, has_findings=bool(counts))
         if counts:  # they stay persisted: each result needs them
-            self._rows = self._with_findings(found)
+            self._rows = self._with_findings(frame)
         else:
             unpersist(persisted_findings)
 
-    def _fewer(self, index: DataFrame, found: DataFrame) -> tuple[bool, str] | None:
+    def _fewer(self, index: DataFrame, findings: DataFrame) -> tuple[bool, str] | None:
         """The kind of the fewer rows and what is wrong with them, if the platform rejects rows of two kinds in one
         file."""
         form = find_format(self.plan.format)
         if not demands_one_kind(form, self.plan.outputs) or MIXED_KINDS.code not in self.plan.codes:
             return None
-        repeated = found.where(f"code = '{REPEATED_REQUEST_ID.code}'").select("place")
+        repeated = findings.where(f"code = '{REPEATED_REQUEST_ID.code}'").select("place")
         rows = index.where("kind IS NOT NULL").join(repeated, "place", "left_anti").groupBy("kind").count().collect()
         masks = {BIT[form.one_kind[0]] * row["kind"]: row["count"] for row in rows}
         kinds, message = kinds_of(form, masks), mixed_kinds(form, masks)
@@ -251,30 +251,30 @@ class CheckedFrame:
         by_part = index.groupBy(expr(f"CAST(SHIFTRIGHT(place, {PLACE_BITS}) AS INT) AS part"))
         counts = ("COUNT(*) AS rows", "COUNT_IF(valid) AS valid", "COLLECT_SET(fields) AS fields")
         bits = [f"BIT_{op}(filled) {of} AS {name}" for name, (op, of) in _FILLED.items()]
-        found = by_part.agg(*map(expr, (*counts, *bits))).collect()
+        parts = by_part.agg(*map(expr, (*counts, *bits))).collect()
         for code, count in index.select(expr("EXPLODE(codes) AS code")).groupBy("code").count().collect():
             self.counts[code] = count
         self._filled = {
-            name: reduce(and_ if op == "AND" else or_, (row[name] for row in found if row[name] is not None), start)
+            name: reduce(and_ if op == "AND" else or_, (row[name] for row in parts if row[name] is not None), start)
             for name, (op, _) in _FILLED.items()
             for start in [(1 << len(COLUMNS)) - 1 if op == "AND" else 0]
         }
-        rows = {row["part"]: row["rows"] for row in found}
+        rows = {row["part"]: row["rows"] for row in parts}
         ends = np.cumsum([rows[part] for part in sorted(rows)], dtype=np.int64)
         self.row_count = int(ends[-1]) if rows else 0
-        self.valid_count = sum(row["valid"] for row in found)
+        self.valid_count = sum(row["valid"] for row in parts)
         self._starts = {part: int(end) - rows[part] for part, end in zip(sorted(rows), ends, strict=True)}
-        packed = sorted({bytes(fields) for row in found for fields in row["fields"]})
+        packed = sorted({bytes(fields) for row in parts for fields in row["fields"]})
         schemas = [pa.ipc.read_schema(pa.py_buffer(fields)) for fields in packed]
         beside = pa.unify_schemas(schemas, promote_options="permissive") if schemas else pa.schema([])
         order = {name: place for place, name in enumerate(names)}
         self.beside = pa.schema(sorted(beside, key=lambda f: (order.get(f.name, len(order)), f.name)))
 
-    def _with_findings(self, found: DataFrame) -> DataFrame:
+    def _with_findings(self, findings: DataFrame) -> DataFrame:
         """The rows, each with its findings in a last column."""
         from pyspark.sql.functions import broadcast, expr
 
-        by_row = found.groupBy("place").agg(expr("COLLECT_LIST(STRUCT(code, other)) AS found"))
+        by_row = findings.groupBy("place").agg(expr("COLLECT_LIST(STRUCT(code, other)) AS found"))
         few = self.compared.total() <= SENT_TO_ALL
         return self._rows.join(broadcast(by_row) if few else by_row, "place", "left")
 
@@ -403,6 +403,6 @@ def _supported(plan: Plan, schema: pa.Schema, part: Part) -> pa.Table:
     masks, usable = np.asarray(verdict(checked, "presence")), np.asarray(verdict(checked, "usable")).astype(bool)
     usable[part.with_code(REPEATED_REQUEST_ID.code)] = False
     metrics = {metric.name: metric for metric in metrics_of("all")}
-    found = [supports(metrics[name], masks, usable, plan.outputs) for name in schema.names[2:]]
-    columns = [pa.array(part.positions), verdict(checked, "id"), *map(pa.array, found)]
+    support = [supports(metrics[name], masks, usable, plan.outputs) for name in schema.names[2:]]
+    columns = [pa.array(part.positions), verdict(checked, "id"), *map(pa.array, support)]
     return pa.Table.from_arrays(columns, schema=schema)

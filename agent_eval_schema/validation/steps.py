@@ -178,8 +178,8 @@ def apply_package_rules(rows: Rows) -> None:
             _apply(installed[code], rows)
 
 
-def _apply(found: Extension[RowRule], rows: Rows) -> None:
-    rule, columns = found.value.rule, [name for name in found.value.columns if name in COLUMNS]
+def _apply(entry: Extension[RowRule], rows: Rows) -> None:
+    rule, columns = entry.value.rule, [name for name in entry.value.columns if name in COLUMNS]
     schema = pa.schema([FIELDS[name] for name in columns])
     values = pa.RecordBatch.from_arrays([normalized(name, rows) for name in columns], schema=schema)
     decoded = [rows.values[name] for name in columns]
@@ -187,12 +187,12 @@ def _apply(found: Extension[RowRule], rows: Rows) -> None:
         if row in rows.unread or any(column[row] is FAILED for column in decoded):
             continue
         try:
-            issues = list(islice(found.value.check(cells), MOST + 1))
+            issues = list(islice(entry.value.check(cells), MOST + 1))
             if len(issues) > MOST:
                 raise ValueError(f"more than {MOST:,} issues of a row")
             issues = [(visible(path)[:LONGEST], visible(str(message)[:LONGEST])) for path, message in issues]
         except RAISED as error:
-            why = f"`{rule.code}` of {found.package} raised an exception: {type(error).__name__}: {first_line(error)}"
+            why = f"`{rule.code}` of {entry.package} raised an exception: {type(error).__name__}: {first_line(error)}"
             rows.log.add(RULE_NOT_RUN, row, None, why)
             continue
         for path, message in issues:

@@ -68,29 +68,29 @@ def unreadable_cells(run: CheckedRun) -> dict[int, str]:
 
         for i in range(batch.num_rows):
             here = noted.get(start + i, [])
-            found: Any = None if lines is None else lines[i].as_py()
-            if not found:
-                lost = _lost(here, batch, normal.slice(i, 1), run.plan.origins)
-                found = {name: value for name in lost if (value := cell(name, i)) is not None}
-            if not found and any(issue.column is None for issue in here):
-                found = _written(no_rows.get(start + i))
-            if found:
-                texts[start + i] = jsontext.encode(found).decode()
+            content: Any = None if lines is None else lines[i].as_py()
+            if not content:
+                names = _lost(here, batch, normal.slice(i, 1), run.plan.origins)
+                content = {name: value for name in names if (value := cell(name, i)) is not None}
+            if not content and any(issue.column is None for issue in here):
+                content = _written(no_rows.get(start + i))
+            if content:
+                texts[start + i] = jsontext.encode(content).decode()
         start += batch.num_rows
     return texts
 
 
 def _lost(issues: Iterable[Issue], batch: pa.RecordBatch, row: pa.RecordBatch, places: Mapping[str, str]) -> list[str]:
     """The columns of the input whose values may be missing from the normalized row."""
-    lost: dict[str | None, None] = {}
+    names: dict[str | None, None] = {}
     for issue in issues:
         canonical = column_at(issue.path or issue.column or "", places)
         if canonical is not None and row.column(row.schema.get_field_index(canonical))[0].is_valid:
             continue  # it could be read: it does not go with another cell
         # else it is about the whole row, or about a cell that several columns make up
         whole = (f.name for f in batch.schema if not is_hidden(f))
-        lost |= dict.fromkeys([issue.column] if issue.column in batch.schema.names else whole)
-    return [name for name in lost if name is not None]
+        names |= dict.fromkeys([issue.column] if issue.column in batch.schema.names else whole)
+    return [name for name in names if name is not None]
 
 
 def _written(value: Any) -> str | None:

@@ -119,10 +119,10 @@ def assert_valid(
     wrong = failures(report, fail_on)
     needed = metrics if isinstance(metrics, Mapping) else dict.fromkeys(words(metrics), report.row_count)
     for name, rows in needed.items():
-        found = run_of(report).coverage_of(find_metric(name))
-        if found.supported < rows:
-            unlock = f": +{found.unlock_rows} with {found.unlock}" if found.unlock else ""
-            wrong.append(f"{found.supported} of {found.total} rows support {found.metric}, expected {rows}{unlock}")
+        entry = run_of(report).coverage_of(find_metric(name))
+        if entry.supported < rows:
+            unlock = f": +{entry.unlock_rows} with {entry.unlock}" if entry.unlock else ""
+            wrong.append(f"{entry.supported} of {entry.total} rows support {entry.metric}, expected {rows}{unlock}")
     if wrong:
         raise AssertionError("\n".join(wrong))
 
