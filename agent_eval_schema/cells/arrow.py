@@ -102,21 +102,21 @@ def _offsets(array: pa.Array) -> Array:
     _, offsets, data = array.buffers()
     if offsets is None or not len(array):
         return np.zeros(len(array) + 1, np.int64)
-    found = np.frombuffer(offsets, np.int64 if wide else np.int32, len(array) + 1, array.offset * (8 if wide else 4))
-    if found[0] < 0 or found[-1] > (0 if data is None else data.size) or np.diff(found).min() < 0:
+    edges = np.frombuffer(offsets, np.int64 if wide else np.int32, len(array) + 1, array.offset * (8 if wide else 4))
+    if edges[0] < 0 or edges[-1] > (0 if data is None else data.size) or np.diff(edges).min() < 0:
         raise ValueError("the offsets of a string column are not in order or exceed its data")
-    return found
+    return edges
 
 
 def rows_beginning_with(array: pa.Array, first: bytes, *, or_empty: bool = False) -> Array:
     """The rows of a column of strings whose text begins with one of these bytes, or is empty."""
     data, ends = array.buffers()[2], _offsets(array)
-    wanted, found = np.zeros(256, bool), np.full(len(array), or_empty)
+    wanted, mask = np.zeros(256, bool), np.full(len(array), or_empty)
     wanted[list(first)] = True
     begun = np.flatnonzero(np.diff(ends))
     if len(begun):
-        found[begun] = wanted[np.frombuffer(data, np.uint8)[ends[begun]]]
-    return np.flatnonzero(found)
+        mask[begun] = wanted[np.frombuffer(data, np.uint8)[ends[begun]]]
+    return np.flatnonzero(mask)
 
 
 def rows_passing(array: pa.Array, rows: Array, test: Callable[[pa.Array], pa.Array]) -> list[int]:
@@ -157,15 +157,15 @@ def per_cell(array: pa.Array, of_values: Callable[[pa.Array], Array]) -> Array |
     """What holds of the cells of a dictionary or of runs, found once per value; None of other arrays."""
     if (stored := _stored_once(array)) is None:
         return None
-    found, places = of_values(stored[0]), stored[1]
-    at = np.asarray(places.cast(pa.int64()).fill_null(len(found)))
-    return np.append(found, found.dtype.type(0)).take(at, mode="clip")
+    results, places = of_values(stored[0]), stored[1]
+    at = np.asarray(places.cast(pa.int64()).fill_null(len(results)))
+    return np.append(results, results.dtype.type(0)).take(at, mode="clip")
 
 
 def present(array: pa.Array) -> Array:
     """Which cells have a value. Arrow's own mask does not contain the nulls in a dictionary or in runs."""
-    found = per_cell(array, present)
-    return np.asarray(array.is_valid()).astype(bool) if found is None else found
+    mask = per_cell(array, present)
+    return np.asarray(array.is_valid()).astype(bool) if mask is None else mask
 
 
 def has_value(array: pa.Array) -> bool:
@@ -180,8 +180,8 @@ def is_text(kind: pa.DataType) -> bool:
 def to_values(array: pa.Array | pa.ChunkedArray) -> list[Any]:
     """The Python values of an array; as text where Python has no value (a date in the year 100,000)."""
     try:
-        found: list[Any] = array.to_pylist()
-        return found
+        values: list[Any] = array.to_pylist()
+        return values
     except UnicodeDecodeError:
         return [None if v is None else v.decode("utf-8", "replace") for v in array.cast(pa.large_binary()).to_pylist()]
     except (ValueError, OverflowError, pa.ArrowException):
@@ -349,14 +349,14 @@ def _depths(data: Array, ends: Array, levels: int) -> tuple[list[int], Array]:
 
 def _opening_in_blocks(data: Array) -> Array:
     """How many brackets open in each block."""
-    found = []
+    counts = []
     for start in range(0, len(data), _AT_ONCE):
         part = data[start : start + _AT_ONCE]
         opening = np.empty(-(-len(part) // _BLOCK) * _BLOCK, np.bool_)
         np.equal(part & 0xDF, _OPENING, out=opening[: len(part)])
         opening[len(part) :] = False
-        found.append(np.add.reduce(opening.view(np.uint64).reshape(-1, _BLOCK // 8), axis=1))
-    eights = np.concatenate(found)
+        counts.append(np.add.reduce(opening.view(np.uint64).reshape(-1, _BLOCK // 8), axis=1))
+    eights = np.concatenate(counts)
     fours = (eights & _EVEN) + (eights >> _8 & _EVEN)
     return (fours * _ONES >> _48).astype(np.int64)
 

@@ -29,11 +29,11 @@ def is_json_column(field: pa.Field) -> bool:
 def without_marks(batch: pa.RecordBatch) -> pa.RecordBatch:
     """A user's batch without field metadata, which only our readers may set, and without repeated columns."""
     places = {name: i for i, name in reversed(list(enumerate(batch.schema.names)))}
-    kept = sorted(places.values())
-    if not kept:  # Arrow forgets the number of rows of a batch without columns
+    columns = sorted(places.values())
+    if not columns:  # Arrow forgets the number of rows of a batch without columns
         return make_batch({}, {}, batch.num_rows)
-    fields = [batch.schema.field(i).remove_metadata() for i in kept]
-    return pa.RecordBatch.from_arrays([batch.column(i) for i in kept], schema=pa.schema(fields))
+    fields = [batch.schema.field(i).remove_metadata() for i in columns]
+    return pa.RecordBatch.from_arrays([batch.column(i) for i in columns], schema=pa.schema(fields))
 
 
 def repeated(names: Sequence[str]) -> tuple[str, ...]:
@@ -75,4 +75,4 @@ def with_repeated_keys(batch: pa.RecordBatch, names: Collection[str]) -> pa.Reco
             is_question = field.name == "request" and (b'"messages"' not in text or (plain != [] and plain[row]))
             if not is_question and not is_too_deep(text):
                 notes.setdefault(row, []).extend(jsontext.repeated_keys(text, field.name))
-    return with_notes(batch, {row: found for row, found in notes.items() if found})
+    return with_notes(batch, {row: findings for row, findings in notes.items() if findings})

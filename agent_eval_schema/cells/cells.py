@@ -66,8 +66,8 @@ class Texts(Sequence[str | None]):
 
     @cached_property
     def _strings(self) -> list[str | None]:
-        found: list[str | None] = self.array.to_pylist()
-        return found
+        strings: list[str | None] = self.array.to_pylist()
+        return strings
 
     def __len__(self) -> int:
         return len(self.array)

@@ -88,9 +88,9 @@ def with_columns(
     columns = {n: _completed(texts, batch, n) if n not in replaced else texts for n, texts in new.items()}
     arrays = [pa.array(texts, pa.string()) for texts in columns.values()]
     fields = [pa.field(name, pa.string(), metadata=JSON_CELLS) for name in columns]
-    kept = [i for i, f in enumerate(batch.schema) if is_hidden(f) or (f.name not in replaced and f.name not in new)]
-    arrays += [batch.column(i) for i in kept]
-    fields += [batch.schema.field(i) for i in kept]
+    own = [i for i, f in enumerate(batch.schema) if is_hidden(f) or (f.name not in replaced and f.name not in new)]
+    arrays += [batch.column(i) for i in own]
+    fields += [batch.schema.field(i) for i in own]
     if not arrays:
         return without_notes(batch.num_rows)
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))

@@ -34,10 +34,10 @@ def hash_texts(texts: Sequence[str | bytes | None]) -> tuple[Array, Array | None
 
 def hashes_of(texts: Sequence[str | bytes | None]) -> Array:
     """The hashes of texts; 0 of an absent one."""
-    found, absent = hash_texts(texts)
+    hashes, absent = hash_texts(texts)
     if absent is not None:
-        found[absent] = 0
-    return found
+        hashes[absent] = 0
+    return hashes
 
 
 def hash_array(texts: pa.Array) -> pa.Array:
@@ -104,9 +104,9 @@ def _folded(words: bytes, letters: set[str]) -> bytes:
     at = np.flatnonzero(signs >= 0xC2)
     codes = signs[at[:, None] + np.arange(4)].view(">u4")[:, 0]
     for old, new in folded.items():
-        found = at[codes >> 8 * (4 - len(old)) == int.from_bytes(old, "big")]
+        places = at[codes >> 8 * (4 - len(old)) == int.from_bytes(old, "big")]
         for offset, byte in enumerate(new):
-            signs[found + offset] = byte
+            signs[places + offset] = byte
     return bytes(signs[:-3])
 
 

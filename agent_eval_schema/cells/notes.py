@@ -45,8 +45,8 @@ def with_notes(batch: pa.RecordBatch, notes: Notes) -> pa.RecordBatch:
         return batch
     at = _hidden(batch.schema, _NOTES)
     rows: list[list[dict[str, Any]] | None] = [None] * batch.num_rows if at is None else batch.column(at).to_pylist()
-    for row, found in notes.items():
-        values = [(f.rule.code, f.column, f.path or f.column, f.message, f.hint) for f in found]
+    for row, findings in notes.items():
+        values = [(f.rule.code, f.column, f.path or f.column, f.message, f.hint) for f in findings]
         rows[row] = [*(rows[row] or ()), *(dict(zip(NOTE.names, note, strict=True)) for note in values)]
     return _with_hidden(batch, NOTES, pa.array(rows, pa.list_(NOTE)), _NOTES, at)
 
@@ -72,8 +72,8 @@ def notes_on(batch: pa.RecordBatch) -> Notes:
 
 def reading_problems(batch: pa.RecordBatch) -> Notes:
     """What could not be read: cells, and (without a column) whole rows."""
-    found = {row: list(filter(is_unread, findings)) for row, findings in notes_on(batch).items()}
-    return {row: findings for row, findings in found.items() if findings}
+    problems = {row: list(filter(is_unread, findings)) for row, findings in notes_on(batch).items()}
+    return {row: findings for row, findings in problems.items() if findings}
 
 
 def is_unread(finding: Finding) -> bool:
@@ -102,8 +102,8 @@ def _changed(batch: pa.RecordBatch, change: Callable[[Finding], Finding | None])
     at = _hidden(batch.schema, _NOTES)
     if at is None:
         return batch
-    notes = {row: [new for finding in found if (new := change(finding))] for row, found in notes_on(batch).items()}
-    return with_notes(batch.remove_column(at), {row: found for row, found in notes.items() if found})
+    notes = {row: [new for f in findings if (new := change(f))] for row, findings in notes_on(batch).items()}
+    return with_notes(batch.remove_column(at), {row: findings for row, findings in notes.items() if findings})
 
 
 def with_line_texts(batch: pa.RecordBatch, lines: Mapping[int, str]) -> pa.RecordBatch:
@@ -133,7 +133,7 @@ def filled_rows(batch: pa.RecordBatch, name: str) -> np.ndarray[Any, Any]:
     """The rows where there is something in the column, readable or not."""
     at = batch.schema.get_field_index(name)
     filled = np.zeros(batch.num_rows, bool) if at < 0 else present(batch.column(at))
-    filled[[row for row, found in reading_problems(batch).items() if any(f.column == name for f in found)]] = True
+    filled[[row for row, findings in reading_problems(batch).items() if any(f.column == name for f in findings)]] = True
     return filled
 
 

@@ -60,10 +60,10 @@ def note_of(value: Any, column: str) -> Finding | None:
     """The note on the numbers of a JSON-like value that become null; those of a column that is read are errors if they
     are infinite."""
     is_lost = math.isnan if column in READ_COLUMNS else lambda number: not math.isfinite(number)
-    found = list(_lost(value, column, is_lost)) if isinstance(value, dict | list | tuple | float | np.floating) else []
-    if not found:
+    places = list(_lost(value, column, is_lost)) if isinstance(value, dict | list | tuple | float | np.floating) else []
+    if not places:
         return None
-    (path, number), others = found[0], len(found) - 1
+    (path, number), others = places[0], len(places) - 1
     name = "NaN" if math.isnan(number) else infinity(number)
     more = f" (and {others:,} more in the cell)" if others else ""
     message = f"expected a finite number, got {name}: null takes its place in JSON{more}"
@@ -72,17 +72,17 @@ def note_of(value: Any, column: str) -> Finding | None:
 
 def _lost(value: Any, path: str, is_lost: Callable[[float], bool]) -> Iterator[tuple[str, float]]:
     """The numbers in a value that are lost, each with its path."""
-    left: list[tuple[str, Any]] = [(path, value)]
-    while left:
-        at, part = left.pop()
+    stack: list[tuple[str, Any]] = [(path, value)]
+    while stack:
+        at, part = stack.pop()
         if isinstance(part, float | np.floating):  # older releases of pyarrow have float16 of numpy
             number = float(part)
             if is_lost(number) and not (at == path and math.isnan(number)):
                 yield at, number
         elif isinstance(part, dict):
-            left += [(f"{at}.{key_name(str(key))}", entry) for key, entry in reversed(part.items())]
+            stack += [(f"{at}.{key_name(str(key))}", entry) for key, entry in reversed(part.items())]
         elif isinstance(part, list | tuple):
-            left += [(f"{at}[{i}]", part[i]) for i in reversed(range(len(part)))]
+            stack += [(f"{at}[{i}]", part[i]) for i in reversed(range(len(part)))]
 
 
 def with_lost_numbers(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -124,14 +124,14 @@ def _has_float(kind: pa.DataType) -> bool:
 
 def _all_rows_if_lost(array: pa.Array) -> np.ndarray[Any, Any]:
     """All rows of an array of lists or objects if some number in it is not finite; its values are not made."""
-    left = [array]
-    while left:
-        part = simplified(left.pop())
+    stack = [array]
+    while stack:
+        part = simplified(stack.pop())
         if pa.types.is_floating(part.type) and not np.isfinite(_numbers(part.drop_null())).all():
             return np.arange(len(array))
         if pa.types.is_nested(part.type) and _has_float(part.type):
             inner = part.items if pa.types.is_map(part.type) else part.flatten()
-            left += inner if pa.types.is_struct(part.type) else [inner]
+            stack += inner if pa.types.is_struct(part.type) else [inner]
     return np.arange(0)
 
 

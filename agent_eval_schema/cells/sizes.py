@@ -22,8 +22,8 @@ def cell_bytes(array: pa.Array) -> Array:
     """The bytes of each cell, without those of offsets and of marks for null."""
     if not len(array):  # a writer may omit the offsets of a column without items
         return np.zeros(0, np.int64)
-    if (found := per_cell(array, cell_bytes)) is not None:
-        return found
+    if (counts := per_cell(array, cell_bytes)) is not None:
+        return counts
     if (sizes := _SIZES.get(array.type.id)) is not None:
         return sizes(array)
     try:
@@ -81,8 +81,8 @@ def taken(batch: pa.RecordBatch, rows: Iterable[int]) -> pa.RecordBatch:
     """These rows of a batch, in its order."""
     mask = np.zeros(batch.num_rows, bool)
     mask[list(rows)] = True
-    found = filtered(batch, mask)
-    return one_batch(found) if isinstance(found, pa.Table) else found
+    part = filtered(batch, mask)
+    return one_batch(part) if isinstance(part, pa.Table) else part
 
 
 def joined(batches: Iterable[pa.RecordBatch], rows: int, size: int) -> Iterator[pa.RecordBatch]:
@@ -178,6 +178,6 @@ def without_large_cells(batch: pa.RecordBatch, most: int) -> pa.RecordBatch:
             message = f"expected at most {most:,} bytes, got {int(sizes[row]):,}"
             notes.setdefault(row, []).append(Finding(LARGE_CELL, message, field.name))
         array = simplified(batch.column(at))
-        kept = array.take(pa.array(np.arange(len(array)), mask=large))
-        batch = batch.set_column(at, field.with_type(kept.type), kept)
+        cells = array.take(pa.array(np.arange(len(array)), mask=large))
+        batch = batch.set_column(at, field.with_type(cells.type), cells)
     return with_notes(batch, notes)

@@ -110,8 +110,8 @@ def read_inputs(inputs: dict[str, Any]) -> Any:
         return query
     if messages == []:
         return {"messages": []} if filled.keys() == {"messages"} else None
-    found = read_messages(inputs)
-    return found if found is None else {"messages": found} if found else inputs
+    chat = read_messages(inputs)
+    return chat if chat is None else {"messages": chat} if chat else inputs
 
 
 def _chat(items: Any) -> Messages | None:
@@ -208,10 +208,10 @@ def read_answer(value: Any) -> tuple[str | None, bool]:
     text, known = _read_answer(value, 0)
     while text and text[0] == "{" and any(f'"{key}"' in text for key in _OF_CHAT_OBJECT):
         inner = jsontext.parse(text)
-        found = _read_answer(inner, 0)[0] if is_chat_object(inner) else None
-        if found is None:
+        answer = _read_answer(inner, 0)[0] if is_chat_object(inner) else None
+        if answer is None:
             break
-        text = found
+        text = answer
     return text, known
 
 
@@ -228,7 +228,7 @@ def _read_answer(value: Any, depth: int) -> tuple[str | None, bool]:
         first = choices[0] if choices else {}
         message = first.get("message") if isinstance(first, dict) else None
         if isinstance(message, dict):
-            return _text(message.get("content")), True
+            return _text_of_content(message.get("content")), True
         text = first.get("text") if isinstance(first, dict) else None
         return (text, True) if isinstance(text, str) else (None, not choices)
     for key in ("messages", "output"):
@@ -236,7 +236,7 @@ def _read_answer(value: Any, depth: int) -> tuple[str | None, bool]:
             return _last_assistant(value[key])
     if (parts := of_parts(value)) is not None:
         return _last_assistant(parts)
-    if "content" in value and ((text := _text(value["content"])) is not None or value["content"] is None):
+    if "content" in value and ((text := _text_of_content(value["content"])) is not None or value["content"] is None):
         return text, True
     texts = [value[k] for k in ("response", "output", "answer", "result", "text") if isinstance(value.get(k), str)]
     return (texts[0], True) if len(texts) == 1 else (None, False)
@@ -254,7 +254,7 @@ def _last_assistant(items: list[Any]) -> tuple[str | None, bool]:
     items = [message for item in items for message in of_parts(item) or [_of_langchain(item) or item]]
     spoken = [m for m in items if isinstance(m, dict) and _role(m) == "assistant"]
     for message in reversed(spoken):
-        text = _text(message.get("content"))
+        text = _text_of_content(message.get("content"))
         if text:
             return text, True
     return None, all(isinstance(m, dict) and (_role(m) or "type" in m) for m in items)
@@ -264,7 +264,7 @@ def _role(message: dict[str, Any]) -> Any:
     return message.get("role") or LANGCHAIN_ROLES.get(str(message.get("type")))
 
 
-def _text(content: Any) -> str | None:
+def _text_of_content(content: Any) -> str | None:
     joined = join_text(content)
     return joined if isinstance(joined, str) else None
 
@@ -374,8 +374,8 @@ def _is_part(part: dict[str, Any]) -> bool:
 def _text_of_part(part: dict[str, Any]) -> str | None:
     if part.get("thought") is True or part.get("type", "text") not in ("text", "input_text", "output_text"):
         return None
-    found = part.get("text", part.get("content"))
-    return found if isinstance(found, str) else None
+    text = part.get("text", part.get("content"))
+    return text if isinstance(text, str) else None
 
 
 def _call_of_part(part: dict[str, Any]) -> dict[str, Any] | None:

@@ -68,9 +68,9 @@ class Shape(Struct, frozen=True):
     def problems(self, value: Any, path: str) -> list[Finding]:
         """The problems of a value, at places below `path`, and their rules."""
         value = self.prepare(value) if self.prepare else value
-        found = diagnose(self.type, value, path)
-        found = [self.explain(value, problem) for problem in found] if self.explain else found
-        return [Finding(self.rule(p.field, p.kind), p.message, path=p.path, hint=p.hint) for p in found]
+        problems = diagnose(self.type, value, path)
+        problems = [self.explain(value, problem) for problem in problems] if self.explain else problems
+        return [Finding(self.rule(p.field, p.kind), p.message, path=p.path, hint=p.hint) for p in problems]
 
 
 Typed = tuple[Any, list[Finding]]
@@ -238,10 +238,10 @@ def documents_of_trace(value: Any, path: str) -> Typed:
         return typed, problems
     without = [isinstance(d, dict) and d.get("doc_uri", "") is None for d in value]
     named = [{**d, "doc_uri": "?"} if is_open else d for d, is_open in zip(value, without, strict=True)]
-    found, others = typed_value("retrieved_context", named, path)
-    if found is FAILED:
+    documents, others = typed_value("retrieved_context", named, path)
+    if documents is FAILED:
         return typed, problems
-    pairs = zip(found, without, strict=True)
+    pairs = zip(documents, without, strict=True)
     return [replace(d, doc_uri=None) if is_open else d for d, is_open in pairs], others
 
 

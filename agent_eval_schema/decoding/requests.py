@@ -68,14 +68,14 @@ def _in_texts(cells: Cells, can_hold_objects: bool, log: IssueLog, plain: Sequen
     if cells.array is not None and suspects and not can_hold_objects and not cells.deep:
         views = text_views(cells.array)
         for row in suspects:
-            found = Chat(views[row]) if plain and plain[row] else _plain_chat(views[row])
-            if found is not None:
-                chats[row] = found
+            messages = Chat(views[row]) if plain and plain[row] else _plain_chat(views[row])
+            if messages is not None:
+                chats[row] = messages
         if len(chats) == len(views) - cells.array.null_count:
             return [chats.get(row) for row in range(len(views))]
     values: Values = list(cells.texts)
     for row in suspects:
-        values[row] = chats[row] if row in chats else _text(values[row], row, can_hold_objects, log)
+        values[row] = chats[row] if row in chats else _request_of_text(values[row], row, can_hold_objects, log)
     return values
 
 
@@ -168,8 +168,8 @@ def _plain_chat(cell: Any) -> list[dict[str, Any]] | None:
             return None
     except ValueError:
         return None
-    found: list[dict[str, Any]] = jsontext.decode_shallow(cell)["messages"]  # with their keys in the order of the cell
-    return found
+    messages: list[dict[str, Any]] = jsontext.decode_shallow(cell)["messages"]  # keys in the order of the cell
+    return messages
 
 
 def canonical_request(value: Any) -> bytes:
@@ -209,7 +209,7 @@ def last_question(cell: Any) -> str | None:
     return last_user_text(messages) if messages else None
 
 
-def _text(text: str, row: int, can_hold_objects: bool, log: IssueLog) -> Any:
+def _request_of_text(text: str, row: int, can_hold_objects: bool, log: IssueLog) -> Any:
     """A text cell: the message of a user, unless it is a request object written as JSON."""
     stripped = text.strip()
     if not stripped:
@@ -249,7 +249,7 @@ def is_request(value: Any) -> bool:
 
 def _value(value: Any, row: int, can_hold_objects: bool, log: IssueLog) -> Any:
     if isinstance(value, str):
-        return _text(value, row, can_hold_objects, log)
+        return _request_of_text(value, row, can_hold_objects, log)
     if isinstance(value, jsontext.Malformed):
         log.add(value.rule, row, "request", value.message)
         return FAILED

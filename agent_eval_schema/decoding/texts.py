@@ -30,7 +30,7 @@ def decode_text(name: str, cells: Cells, log: IssueLog) -> Values | TextColumn:
     if not cells.json:
         values: Values = list(cells.texts)
     else:
-        values = [None if text is None else _text(name, text, row, log) for row, text in enumerate(cells.texts)]
+        values = [None if text is None else _text_of_json(name, text, row, log) for row, text in enumerate(cells.texts)]
     if cells.nul:
         note_nul(name, values, log)
     if name == "expected_response":
@@ -43,7 +43,7 @@ def decode_text(name: str, cells: Cells, log: IssueLog) -> Values | TextColumn:
     return values
 
 
-def _text(name: str, text: str, row: int, log: IssueLog) -> Any:
+def _text_of_json(name: str, text: str, row: int, log: IssueLog) -> Any:
     value = jsontext.parse(text)
     if isinstance(value, str):
         return value
@@ -81,10 +81,10 @@ def decode_response(cells: Cells, log: IssueLog) -> Values | TextColumn:
         text = values[row]
         if not isinstance(text, str):
             continue
-        found, _ = chat.read_answer(text)  # text stays text, unless it is that of a chat object
-        if found is not None and found != text:
+        answer, _ = chat.read_answer(text)  # text stays text, unless it is that of a chat object
+        if answer is not None and answer != text:
             log.add(requests.CHAT_OBJECT_RESPONSE, row, "response", _taken_from(jsontext.parse(text)))
-            text = values[row] = found
+            text = values[row] = answer
         if not text.strip():
             log.add(requests.BLANK_RESPONSE, row, "response", f"expected the agent's response, got {describe(text)}")
     if cells.nul:

@@ -83,10 +83,10 @@ class ListColumn(list[Any], DecodedColumn):
     def _with_any(self, part: str) -> Mask:
         """Whether a document of the cell has this part: counted at once, as a call for each costs more."""
         lists = [() if v is None or v is FAILED else v for v in self]
-        found = np.fromiter(map(bool, map(attrgetter(part), chain.from_iterable(lists))), bool)
+        has_part = np.fromiter(map(bool, map(attrgetter(part), chain.from_iterable(lists))), bool)
         rows = np.repeat(np.arange(len(lists)), list(map(len, lists)))
         mask = np.zeros(len(lists), bool)
-        mask[rows[found]] = True
+        mask[rows[has_part]] = True
         return mask
 
     def texts(self) -> pa.Array:
@@ -172,14 +172,14 @@ class DocumentColumn(DecodedColumn):
         # The first letters alone are looked for faster than the whole, and are hardly ever there.
         openings = pc.binary_slice(needles, 0, 24).take(pa.array(rows)).to_pylist()
         places = map(texts.find, openings, edges[rows].tolist(), edges[rows + 1].tolist())
-        found = []
+        hits = []
         for at in [at for at, place in enumerate(places) if place >= 0]:
             row, needle = candidates[at], needles[candidates[at]].as_py()
             documents = range(self._bounds[row], self._bounds[row + 1])
             # Arrow may have bytes behind a null, which are not content.
             if any(needle in texts[starts[i] : starts[i + 1]] and self._contents[i].is_valid for i in documents):
-                found.append(row)
-        return found
+                hits.append(row)
+        return hits
 
     def given(self) -> Mask:
         return self._given

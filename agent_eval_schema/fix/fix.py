@@ -286,9 +286,9 @@ def _reason(row: pa.RecordBatch, column: str, code: str, notes: list[dict[str, A
         return f"no fix has exactly one interpretation ({known})"
     attempt = tries[-1]
     fixed = check_batch(with_cells(row, attempt.column, {0: attempt.value}, plan.can_hold_objects), plan)
-    left = [n for n in verdict(fixed, "issues").to_pylist()[0] or () if RULES[n["code"]].severity is not Severity.INFO]
+    rest = [n for n in verdict(fixed, "issues").to_pylist()[0] or () if RULES[n["code"]].severity is not Severity.INFO]
     noted = [(n["code"], n["path"]) for n in notes]
-    new = [n for n in left if (n["code"], n["path"]) not in noted] or [n for n in left if n["column"] == attempt.column]
+    new = [n for n in rest if (n["code"], n["path"]) not in noted] or [n for n in rest if n["column"] == attempt.column]
     what = "; ".join(dict.fromkeys(attempt.what))
     return (
         f"with it ({what}) the row would have {new[0]['code']}: {new[0]['message']}" if new else f"{what} has no effect"
@@ -358,23 +358,23 @@ def with_columns_renamed(fixed: FixedSource) -> FixedSource:
             claims.setdefault(right, []).append(wrong)
     unclear = {wrong: _unclear(fixed.original, wrong, right, claims.get(right, [])) for wrong, right in near.items()}
     reasons = {wrong: why for wrong, why in unclear.items() if why}
-    found = {wrong: right for wrong, right in near.items() if wrong not in reasons}
+    renames = {wrong: right for wrong, right in near.items() if wrong not in reasons}
     start = 0
-    for batch in fixed.original.batches() if found else ():
-        for wrong, right in list(found.items()):
+    for batch in fixed.original.batches() if renames else ():
+        for wrong, right in list(renames.items()):
             both = np.flatnonzero(filled_rows(batch, wrong) & filled_rows(batch, right))
             if len(both):
                 reasons[wrong] = f"row {start + int(both[0]):,} has a cell in `{right}` too"
-                del found[wrong]
+                del renames[wrong]
         start += batch.num_rows
     is_progress = True
     while is_progress:  # one that is renamed may have cleared the way for another one
         is_progress = False
-        for wrong, right in found.items():
+        for wrong, right in renames.items():
             trial = _renaming(fixed, wrong, right)
             if isinstance(trial, FixedSource):
                 fixed, is_progress = trial, True
-                found = {w: r for w, r in found.items() if w != wrong}
+                renames = {w: r for w, r in renames.items() if w != wrong}
                 break
             reasons[wrong] = trial
     return replace(fixed, unrenamed={wrong: reasons[wrong] for wrong in reasons if wrong not in fixed.renames})
@@ -413,14 +413,14 @@ def _renaming(fixed: FixedSource, wrong: str, right: str) -> FixedSource | str:
         return trial
     known = Counter((i.row, i.code) for i in before.iter_issues() if i.severity is Severity.ERROR)
     counts = Counter(row for row, _ in known.elements())
-    found: dict[int | None, Issue] = {}
+    issues: dict[int | None, Issue] = {}
     for issue in after.iter_issues():
         if issue.severity is Severity.ERROR:
             counts[issue.row] -= 1
             known[issue.row, issue.code] -= 1
             if known[issue.row, issue.code] < 0:
-                found.setdefault(issue.row, issue)
-    worse = {row: issue for row, issue in found.items() if counts[row] < 0}
+                issues.setdefault(issue.row, issue)
+    worse = {row: issue for row, issue in issues.items() if counts[row] < 0}
     filled = sum(int(filled_rows(batch, wrong).sum()) for batch in fixed.original.batches())
     if 2 * len(worse) < filled:
         return trial

@@ -59,10 +59,10 @@ class CellFix(Struct, frozen=True):
     @property
     def parts(self) -> list[FixedPart]:
         """The smallest parts of the cell that differ, each with its path."""
-        return list(_parts(self.column, self.before, self.after))
+        return list(_fixed_parts(self.column, self.before, self.after))
 
 
-def _parts(path: str, before: Any, after: Any) -> Iterator[FixedPart]:
+def _fixed_parts(path: str, before: Any, after: Any) -> Iterator[FixedPart]:
     if isinstance(before, dict) and isinstance(after, dict) and list(before) == list(after):
         parts = [(f"{path}.{k}", before[k], after[k]) for k in before]
     elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
@@ -72,7 +72,7 @@ def _parts(path: str, before: Any, after: Any) -> Iterator[FixedPart]:
         return
     for where, old, new in parts:
         if old is not new and old != new:
-            yield from _parts(where, old, new)
+            yield from _fixed_parts(where, old, new)
 
 
 class _RowIssues(NamedTuple):
@@ -129,7 +129,7 @@ class _Row(Struct):
 
 def tries_of(column: str, value: Any) -> list[Try]:
     """The cell after its first fix, after the second one, …"""
-    found: list[Try] = []
+    tries: list[Try] = []
     what: tuple[str, ...] = ()
     for fix in FIXES_OF[column]:
         fixed = fix.apply(value)
@@ -137,8 +137,8 @@ def tries_of(column: str, value: Any) -> list[Try]:
             with suppress(ValueError):  # it cannot be written
                 jsontext.write_exactly(fixed)
                 value, what = fixed, (*what, fix.effect.what)
-                found.append(Try(column, value, what))
-    return found
+                tries.append(Try(column, value, what))
+    return tries
 
 
 def fixes_in(batch: pa.RecordBatch, start: int, plan: Plan, codes: frozenset[str]) -> Iterator[CellFix]:
@@ -148,14 +148,14 @@ def fixes_in(batch: pa.RecordBatch, start: int, plan: Plan, codes: frozenset[str
     rows = _rows_to_fix(batch, checked, plan, codes)
     for row in rows:
         row.find_tries(codes)
-    left = rows
+    rest = rows
     # Try and validate again, one cell of each row at a time, until no row has anything left to try. After a fix that
     # helped, all fixes are tried again: so a second run finds nothing more.
-    while left := [row for row in left if row.tries]:
-        tries = [row.tries.pop(0) for row in left]
-        for row, attempt, found in zip(left, tries, _issues_of_rows(_checked(batch, left, tries, plan)), strict=True):
-            if found.better_than(row.issues):
-                row.accept(attempt, found)
+    while rest := [row for row in rest if row.tries]:
+        tries = [row.tries.pop(0) for row in rest]
+        for row, attempt, issues in zip(rest, tries, _issues_of_rows(_checked(batch, rest, tries, plan)), strict=True):
+            if issues.better_than(row.issues):
+                row.accept(attempt, issues)
                 row.find_tries(codes)
     for row in rows:
         for column in (c for c in FIXES_OF if c in row.what):
@@ -166,11 +166,11 @@ def fixes_in(batch: pa.RecordBatch, start: int, plan: Plan, codes: frozenset[str
 def _rows_to_fix(batch: pa.RecordBatch, checked: pa.RecordBatch, plan: Plan, codes: frozenset[str]) -> list[_Row]:
     read, twins = cache(partial(read_cells, batch)), twins_in(batch)
     rows = []
-    for row in (_Row(at, found) for at, found in enumerate(_issues_of_rows(checked)) if found.codes):
-        for column, found in row.issues.codes.items():
+    for row in (_Row(at, issues) for at, issues in enumerate(_issues_of_rows(checked)) if issues.codes):
+        for column, own_codes in row.issues.codes.items():
             if column in twins and twins[column][1][row.at]:
                 continue
-            if found & codes & CODES_OF.get(column, frozenset()):
+            if own_codes & codes & CODES_OF.get(column, frozenset()):
                 value = read_exactly(read(column), row.at, column, plan.can_hold_objects)
                 if value is not None and not isinstance(value, jsontext.Malformed):
                     row.original[column] = row.cells[column] = value
@@ -199,10 +199,10 @@ _OPENED = frozenset(name for fix in FIXES if fix.apply is opened_json_text for n
 
 
 def _issues_of_rows(checked: pa.RecordBatch) -> list[_RowIssues]:
-    found = []
+    rows = []
     for notes in verdict(checked, "issues").to_pylist():
         if not notes:
-            found.append(_CLEAN)
+            rows.append(_CLEAN)
             continue
         codes: dict[str, set[str]] = {}
         for note in notes:
@@ -212,8 +212,8 @@ def _issues_of_rows(checked: pa.RecordBatch) -> list[_RowIssues]:
             for severity in (Severity.ERROR, Severity.WARNING)
         )
         others = sum(RULES[n["code"]].severity is Severity.INFO and n["code"] in FIXABLE for n in notes)
-        found.append(_RowIssues(errors, warnings, others, codes))
-    return found
+        rows.append(_RowIssues(errors, warnings, others, codes))
+    return rows
 
 
 def _checked(batch: pa.RecordBatch, rows: list[_Row], tries: list[Try], plan: Plan) -> pa.RecordBatch:

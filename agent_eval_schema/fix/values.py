@@ -65,16 +65,16 @@ def entries(fix: FixFunction) -> FixFunction:
 def opened_json_text(value: Any) -> Any:
     """Text that is, from end to end, the JSON of a list or an object: it has the same content, in quotes."""
     if isinstance(value, str) and jsontext.is_structured(value):
-        found = jsontext.parse_exactly(value)
-        return found if isinstance(found, list | dict) else value
+        content = jsontext.parse_exactly(value)
+        return content if isinstance(content, list | dict) else value
     return value
 
 
 def python_text(value: Any) -> Any:
     """Text that is exactly what Python's `str` writes of a list or an object (as a frame's `to_csv` does), in a cell
     that must be one: it has one reading, and NaN, cut-off text and other objects are not it."""
-    found = python_value(value)
-    return value if found is None else found
+    content = python_value(value)
+    return value if content is None else content
 
 
 def blank_to_null(value: Any) -> Any:
@@ -95,10 +95,10 @@ def request_keys(value: Any) -> Any:
     if not isinstance(value, dict) or any(value.get(k) is not None for k in ("messages", "query")):
         return value
     right = {k: meant_of_value(meant(k, _REQUEST_KEYS), v) for k, v in value.items()}
-    found = {r: value[k] for k, r in right.items() if r is not None}
-    if None in right.values() or len(found) < len(right) or not all(_REQUEST_KEYS[r](v) for r, v in found.items()):
+    request = {r: value[k] for k, r in right.items() if r is not None}
+    if None in right.values() or len(request) < len(right) or not all(_REQUEST_KEYS[r](v) for r, v in request.items()):
         return value
-    return found if ("messages" in found) != ("query" in found) else value
+    return request if ("messages" in request) != ("query" in request) else value
 
 
 def _is_chat(value: Any) -> bool:
@@ -162,10 +162,10 @@ def named_texts(value: Any) -> Any:
 def without_blanks(value: Any) -> Any:
     """A blank entry has no content; a list of only blank entries is null, as blank ground truth counts as missing."""
     if isinstance(value, dict):
-        kept = _members(value, lambda _, v: _not_blank(v))
-        return value if [] in kept.values() else kept  # the rest of a named list of blanks
-    kept = _not_blank(value)
-    return value if kept is value else kept or None
+        content = _members(value, lambda _, v: _not_blank(v))
+        return value if [] in content.values() else content  # the rest of a named list of blanks
+    content = _not_blank(value)
+    return value if content is value else content or None
 
 
 def _not_blank(values: Any) -> Any:
@@ -320,7 +320,7 @@ FIXES: tuple[Fix, ...] = (
 """In the order in which they are applied to a cell."""
 
 FIXES_OF: dict[str, tuple[Fix, ...]] = {
-    name: found for name in (*COLUMNS, *LISTS) if (found := tuple(r for r in FIXES if name in r.columns))
+    name: fixes for name in (*COLUMNS, *LISTS) if (fixes := tuple(r for r in FIXES if name in r.columns))
 }
 """The fixes of each column that has any, in order: ours, and those of Ragas that hold lists."""
 

@@ -43,10 +43,10 @@ def as_text(array: pa.Array) -> pa.Array:
 def from_arrow(table: pa.Table, back: Callable[[pa.Table], Any]) -> Source:
     def batches() -> Iterator[pa.RecordBatch]:
         step = rows_per_batch(sum(map(batch_bytes, table.to_batches())) / max(len(table), 1))
-        found = table.to_batches(max_chunksize=step)
+        parts = table.to_batches(max_chunksize=step)
         # each batch has a cost of its own; the dictionaries of several chunks may not fit into one
-        joins = len(found) > 1 + len(table) // step and "dictionary<" not in str(table.schema.types)
-        return map(without_marks, joined(found, step, BATCH_BYTES) if joins else found)
+        joins = len(parts) > 1 + len(table) // step and "dictionary<" not in str(table.schema.types)
+        return map(without_marks, joined(parts, step, BATCH_BYTES) if joins else parts)
 
     return Source(
         "arrow",

@@ -51,10 +51,10 @@ class FileState(Struct, frozen=True):
             return None
         place = real_path(path)
         try:
-            found = os.stat(place)
+            state = os.stat(place)
         except OSError:
             return None
-        return FileState(place, found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+        return FileState(place, state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns)
 
 
 @contextmanager
@@ -82,8 +82,8 @@ def replacing(path: str, read: FileState | None = None) -> Iterator[str]:
         _flush(temporary)
         others = _take_over(place, temporary)
         if _has_changed(place, read):
-            kept = _kept_beside(path, temporary)
-            raise EvalSetError(f"{path}: changed since it was read: it stays as it is; the result is in {kept}")
+            new_path = _kept_beside(path, temporary)
+            raise EvalSetError(f"{path}: changed since it was read: it stays as it is; the result is in {new_path}")
         rename(temporary, place)
         if others > 0:
             links = "another hard link, which has" if others == 1 else f"{others} other hard links, which have"
@@ -383,9 +383,9 @@ def append_synced(path: str, text: bytes) -> int:
         try:
             size = os.fstat(handle).st_size
             try:
-                left = memoryview(text)
-                while left:
-                    left = left[os.write(handle, left) :]
+                rest = memoryview(text)
+                while rest:
+                    rest = rest[os.write(handle, rest) :]
                 os.fsync(handle)
             except OSError:
                 os.ftruncate(handle, size)

@@ -190,8 +190,8 @@ def _above_header(lines: _TextLines, comma: str, path: str) -> int:
     if first.strip().isidentifier() and "".join(texts[texts.index(first) + 1 :][:1]).strip():
         return 0  # the name of the one column
     comma = comma or next((c for c in (_delimiter(text, path) for text in texts) if any(c in t for t in texts)), ",")
-    found = {i: cells for i, text in enumerate(texts) if (cells := _filled(text, comma))}
-    return list(found)[header_at(list(found.values()))] if found else 0
+    rows = {i: cells for i, text in enumerate(texts) if (cells := _filled(text, comma))}
+    return list(rows)[header_at(list(rows.values()))] if rows else 0
 
 
 def _filled(text: str, comma: str) -> list[str]:
@@ -248,10 +248,10 @@ def csv_batch(header: list[str], records: list[Record]) -> pa.RecordBatch:
     rows: list[list[str]] = []
     lines: dict[int, str] = {}
     for i, record in enumerate(records):
-        given, record = len(record.fields), _completed(record, len(header))
+        count, record = len(record.fields), _completed(record, len(header))
         problem = record_problem(header, record)
-        if problem is None and given < len(header):
-            message = f"line {record.line} has {given} fields, the header has {len(header)}"
+        if problem is None and count < len(header):
+            message = f"line {record.line} has {count} fields, the header has {len(header)}"
             problems[i] = [Finding(SHORT_LINE, message)]
         elif problem is not None:
             problems[i] = [problem]
@@ -306,10 +306,10 @@ class Formulas:
 
     def count_in(self, name: str, cells: Sequence[str | None], start: int) -> None:
         """Count those of a column, whose first cell is in this row; the column's name is a cell too."""
-        found = [i for i, cell in enumerate(cells) if cell and cell[0] in _FORMULA_SIGNS and is_formula(cell)]
-        if found and not self._first:
-            self._first = f"row {start + found[0]}, column `{name}`" if start >= 0 else "the header"
-        self.count += len(found)
+        rows = [i for i, cell in enumerate(cells) if cell and cell[0] in _FORMULA_SIGNS and is_formula(cell)]
+        if rows and not self._first:
+            self._first = f"row {start + rows[0]}, column `{name}`" if start >= 0 else "the header"
+        self.count += len(rows)
 
     def warn(self, path: str) -> None:
         """Emit FormulaWarning if there are any: how many, where the first one is, and what to do."""
@@ -333,14 +333,14 @@ _NUMBER = re.compile(r"[+-](?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
 def formulas_in(path: str) -> Formulas:
     """The cells of a file that a spreadsheet reads as formulas."""
-    found, start = Formulas(), 0
+    formulas, start = Formulas(), 0
     for header, records in csv_chunks(path):
         if not start:
-            found.count_in("", header, -1)
+            formulas.count_in("", header, -1)
         for c, name in enumerate(header):
-            found.count_in(name, [r.fields[c] if c < len(r.fields) else None for r in records], start)
+            formulas.count_in(name, [r.fields[c] if c < len(r.fields) else None for r in records], start)
         start += len(records)
-    return found
+    return formulas
 
 
 def write_csv(path: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema, formulas: Formulas | None = None) -> int:
@@ -388,10 +388,10 @@ def rewrite_csv(path: str, renames: Renames, edits: Edits) -> Iterator[bytes]:
     names = [renames.get(n, n) for n in written]
     # where a column moves into one that is there, its fields move too
     moves = {written.index(w): written.index(r) for w, r in renames.items() if w in written and r in written}
-    kept = [i for i in range(len(names)) if i not in moves]
-    place = {names[i]: i for i in reversed(kept)}
+    columns = [i for i in range(len(names)) if i not in moves]
+    place = {names[i]: i for i in reversed(columns)}
     new = {i: renames[n] for i, n in enumerate(written) if n in renames}
-    yield _text_bytes(_record_text(header, new, kept, comma) if renames else header.text)
+    yield _text_bytes(_record_text(header, new, columns, comma) if renames else header.text)
     for record in records:
         cells = next(edits) if record.fields or record.error else {}
         if cells is DROPPED:
@@ -404,7 +404,7 @@ def rewrite_csv(path: str, renames: Renames, edits: Edits) -> Iterator[bytes]:
         for name, value in cells.items():
             text = value if isinstance(value, str) else jsontext.write_exactly(value)
             fields[place[name]] = "" if value is None else text
-        yield _text_bytes(_record_text(record, fields, kept, comma))
+        yield _text_bytes(_record_text(record, fields, columns, comma))
 
 
 def _from_header(path: str) -> tuple[list[Record], Record, str, Iterator[Record]]:
@@ -425,14 +425,14 @@ def placed_records(path: str) -> Iterator[tuple[Record, int, list[tuple[int, int
     at = sum(len(record.text) for record in above)
     for record in chain([header], records):
         text = record.text.rstrip("\r\n")
-        places = [found.span(1) for found in _FIELDS[comma].finditer(text)] if record.fields else []
+        places = [match.span(1) for match in _FIELDS[comma].finditer(text)] if record.fields else []
         if record.fields or record.error:
             yield record, at, [(at + start, at + end) for start, end in places]
         at += len(record.text)
 
 
-def _record_text(record: Record, new: dict[int, str], kept: list[int], comma: str) -> str:
-    """The text of the kept fields of a record, with other values in some."""
+def _record_text(record: Record, new: dict[int, str], columns: list[int], comma: str) -> str:
+    """The text of the fields of a record in these columns, with other values in some."""
     text = record.text.rstrip("\r\n")
     texts = _FIELDS[comma].findall(text)
     texts += [""] * (len(record.fields) - len(texts))
@@ -440,7 +440,7 @@ def _record_text(record: Record, new: dict[int, str], kept: list[int], comma: st
         if field != record.fields[i]:
             quote = texts[i].startswith('"') or any(sign in field for sign in (comma, '"', "\r", "\n"))
             texts[i] = '"' + field.replace('"', '""') + '"' if quote else field
-    return comma.join(texts[i] for i in kept) + record.text[len(text) :]
+    return comma.join(texts[i] for i in columns) + record.text[len(text) :]
 
 
 _FIELDS = {comma: re.compile(rf'(?:^|[{comma}])("[^"]*(?:""[^"]*)*"|[^{comma}]*)') for comma in (",", *_SEPARATORS)}

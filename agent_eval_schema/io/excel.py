@@ -195,12 +195,12 @@ def _sheet_of(lines: dict[int, _Cells], merged: Merged, formats: dict[int, dict[
         for column, value in lines[number].items():
             columns.setdefault(column, {})[row] = value
     places = sorted({*names, *columns})
-    found = [pd.Series(columns.get(place, {}), index=range(len(rows)), dtype=object) for place in places]
+    series = [pd.Series(columns.get(place, {}), index=range(len(rows)), dtype=object) for place in places]
     titles = [str(names.get(place, f"Unnamed: {place - 1}")) for place in places]
-    frame = pd.concat(found, axis=1, keys=places).set_axis(titles, axis=1) if found else pd.DataFrame()
+    frame = pd.concat(series, axis=1, keys=places).set_axis(titles, axis=1) if series else pd.DataFrame()
     header, columns_at = numbers[at] if numbers else 0, dict(reversed([*zip(titles, places, strict=True)]))
-    found_at = replace(where, header=header, lines=rows, columns=columns_at)
-    return Sheet(frame, at, places, formats, found_at)
+    sheet_place = replace(where, header=header, lines=rows, columns=columns_at)
+    return Sheet(frame, at, places, formats, sheet_place)
 
 
 def _fill_down(lines: dict[int, _Cells], merged: Merged, path: str) -> None:

@@ -34,7 +34,7 @@ def edit_workbook(sheet: SheetPlace, target: str, renames: Mapping[str, str | No
     column that becomes None is emptied. Raises EvalSetError for a cell that cannot be replaced, and if the file has
     changed since it was read."""
     with _copied(sheet, target) as (parts, changed):
-        found = _Cells(sheet, parts.read(sheet.part))
+        grid = _Cells(sheet, parts.read(sheet.part))
         names = [(renames.get(title, title), place) for title, place in sheet.columns.items()]
         places = {name: place for name, place in names if name is not None}
         emptied = {place for name, place in names if name is None}
@@ -43,23 +43,23 @@ def edit_workbook(sheet: SheetPlace, target: str, renames: Mapping[str, str | No
         heads = {sheet.columns[title]: new for title, new in renames.items() if title in sheet.columns}
         cells: dict[int, dict[int, Any]] = {sheet.header: heads} if heads else {}
         for row, (line, values) in enumerate(zip(sheet.lines, edits, strict=True)):
-            if gone := set(found.of_line(line)) if values is DROPPED else emptied.intersection(found.of_line(line)):
+            if gone := set(grid.of_line(line)) if values is DROPPED else emptied.intersection(grid.of_line(line)):
                 cells[line] = dict.fromkeys(gone)
             for name, value in values.items():
                 if name not in places:
-                    places[name] = found.widest = found.widest + 1
+                    places[name] = grid.widest = grid.widest + 1
                     cells.setdefault(sheet.header, {})[places[name]] = name
                 cell = None if value is REMOVED else value
                 cell = cell if isinstance(cell, str | None) or is_exact(cell) else jsontext.write_exactly(cell)
                 cells.setdefault(line, {})[places[name]] = checked(cell, f"row {row}", name)
-        changed[sheet.part] = found.replaced(cells)
+        changed[sheet.part] = grid.replaced(cells)
 
 
 def comment_workbook(sheet: SheetPlace, target: str, notes: Iterable[tuple[int, list[dict[str, Any]]]]) -> None:
     """Write the workbook with the notes of rows as comments of their cells, behind the comments that these have."""
     texts: dict[tuple[int, int], list[str]] = {}
-    for row, found in notes:
-        for note in found:
+    for row, row_notes in notes:
+        for note in row_notes:
             place = sheet.columns.get(note["column"] or "", min(sheet.columns.values(), default=1))
             texts.setdefault((sheet.lines[row], place), []).append(comment_text(note))
     with _copied(sheet, target) as (parts, changed):
@@ -75,9 +75,9 @@ def _copied(sheet: SheetPlace, target: str) -> Iterator[tuple[ZipFile, dict[str,
         yield parts, changed
         with ZipFile(temporary, "w") as copy:
             for info in parts.infolist():
-                kept = ZipInfo(info.filename, info.date_time)
-                kept.compress_type, kept.external_attr = info.compress_type, info.external_attr
-                copy.writestr(kept, changed.pop(info.filename) if info.filename in changed else parts.read(info))
+                entry = ZipInfo(info.filename, info.date_time)
+                entry.compress_type, entry.external_attr = info.compress_type, info.external_attr
+                copy.writestr(entry, changed.pop(info.filename) if info.filename in changed else parts.read(info))
             for name, content in changed.items():
                 copy.writestr(name, content, parts.getinfo(sheet.part).compress_type)
 
@@ -226,7 +226,7 @@ class _Tags:
     """Where some of the elements of a part begin and end, by their names."""
 
     def __init__(self, sheet: SheetPlace, part: str, xml: bytes) -> None:
-        self.found: dict[str, list[tuple[dict[str, str], int]]] = {}
+        self.nodes: dict[str, list[tuple[dict[str, str], int]]] = {}
         self.closing: dict[str, int] = {}
         self.texts: dict[str, int] = {}
         """By cell, where the text of its comment ends."""
@@ -244,7 +244,7 @@ class _Tags:
         local = name.rpartition(":")[2]
         self._depth += 1
         if self._depth <= 3 and local not in ("row", "c"):
-            self.found.setdefault(local, []).append((attributes, at))
+            self.nodes.setdefault(local, []).append((attributes, at))
         self._cell = attributes.get("ref", "") if local == "comment" else self._cell
 
     def end(self, name: str, tag: range) -> None:
@@ -266,11 +266,11 @@ def _comment(
     xml = parts.read(sheet.part)
     tags = _Tags(sheet, sheet.part, xml)
     links = parts.read(relations) if relations in parts.namelist() else b""
-    known = [one for one, _ in _Tags(sheet, relations, links).found.get("Relationship", ())] if links else []
+    known = [one for one, _ in _Tags(sheet, relations, links).nodes.get("Relationship", ())] if links else []
     targets = {one.get("Id", ""): posixpath.normpath(posixpath.join("/", folder, one["Target"]))[1:] for one in known}
     kinds = {one.get("Id", ""): one["Type"].rpartition("/")[2] for one in known}
     notes = next((targets[id] for id, kind in kinds.items() if kind == "comments"), "")
-    drawing = tags.found.get("legacyDrawing")
+    drawing = tags.nodes.get("legacyDrawing")
     boxes = targets.get(next((v for k, v in drawing[0][0].items() if k.endswith("id")), ""), "") if drawing else ""
     added: dict[str, str] = {}
     if not notes:
@@ -279,7 +279,7 @@ def _comment(
     if not boxes:
         boxes = added["vmlDrawing"] = f"xl/comments_{stem}.vml"
         changed[boxes] = f"<xml {_VML}>{_SHAPE_TYPE}</xml>".encode()
-        before = min((at for local in _BEHIND for _, at in tags.found.get(local, ())), default=tags.end_of("worksheet"))
+        before = min((at for local in _BEHIND for _, at in tags.nodes.get(local, ())), default=tags.end_of("worksheet"))
         link = f'<legacyDrawing xmlns="{_MAIN}" xmlns:r="{_RELATIONS}" r:id="{_id("vmlDrawing", kinds)}"/>'
         changed[sheet.part] = _spliced(xml, [(before, before, link.encode())])
     if added:
@@ -326,7 +326,7 @@ def _with_texts(
 ) -> tuple[bytes, list[tuple[int, int]]]:
     """A part of comments with more of them, and the cells that had none."""
     tags = _Tags(sheet, part, xml)
-    author = len(tags.found.get("author", ()))
+    author = len(tags.nodes.get("author", ()))
     pieces, fresh = [(tags.end_of("authors"), f'<author xmlns="{_MAIN}">{AUTHOR}</author>')], list[tuple[int, int]]()
     for (line, place), text in sorted(texts.items()):
         cell = f"{_letters(place)}{line}"
@@ -345,7 +345,7 @@ def _with_texts(
 
 def _with_boxes(xml: bytes, cells: Iterable[tuple[int, int]]) -> bytes:
     """A part of boxes with one for each cell, hidden until the cell is pointed at."""
-    number = max((int(found) for found in re.findall(rb"_x0000_s(\d{1,9})", xml)), default=1024)
+    number = max((int(digits) for digits in re.findall(rb"_x0000_s(\d{1,9})", xml)), default=1024)
     boxes = [
         f'<v:shape {_VML} id="_x0000_s{number + n}" type="#_x0000_t202" fillcolor="#ffffe1" o:insetmode="auto" '
         'style="position:absolute;width:360pt;height:90pt;visibility:hidden"><v:fill color2="#ffffe1"/>'

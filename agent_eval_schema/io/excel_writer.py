@@ -52,12 +52,12 @@ def _fill(sheet: Any, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> i
     sheet.append([_cell(sheet, checked(name, "the header", name), []) for name in names])
     count = 0
     for batch in batches:
-        found = [batch.column(name).to_pylist() for name in notes if name in batch.schema.names]
+        columns = [batch.column(name).to_pylist() for name in notes if name in batch.schema.names]
         for row, values in enumerate(zip(*(_values(batch, name) for name in names), strict=True)):
             if count == MOST_ROWS:
                 raise EvalSetError(f"expected at most {MOST_ROWS:,} rows, which a sheet has: write .jsonl")
             issues: dict[str, list[dict[str, Any]]] = {}
-            for note in (note for column in found for note in column[row] or ()):
+            for note in (note for column in columns for note in column[row] or ()):
                 issues.setdefault(note["column"] if note["column"] in names else names[0], []).append(note)
             cells = [(checked(v, f"row {count}", n), issues.get(n, [])) for n, v in zip(names, values, strict=True)]
             sheet.append([_cell(sheet, value, own) for value, own in cells])

@@ -202,18 +202,18 @@ def write_json(path: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema) 
 def rewrite_json(path: str, renames: Renames, edits: Edits) -> Iterator[bytes]:
     """The text of the file with other cells (`edits`, row by row) and other names of columns; the rest to the byte."""
     opening: bytes | None = None  # what is before the first element, if that is excluded
-    kept = False
+    has_element = False
     for number, part in enumerate(json_parts(path), start=1):
         if part.problem:
             raise EvalSetError(f"{path}: element {number}: {part.problem}: correct this first, then fix the file")
         cells = {} if part.text is None else next(edits)
         if cells is DROPPED:
-            opening = part.before if opening is None and not kept else opening
+            opening = part.before if opening is None and not has_element else opening
             continue
-        if kept or opening is None:
+        if has_element or opening is None:
             yield part.before
         else:
             yield opening if part.text is not None else opening + part.before
         if part.text is not None:
-            kept = True
+            has_element = True
             yield replaced_cells(part.text, renames, cells)

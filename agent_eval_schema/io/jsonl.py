@@ -68,16 +68,16 @@ _decode_pairs = json.JSONDecoder(object_pairs_hook=list).decode
 
 def _pairs(text: str) -> list[_Pair]:
     """The pairs of the object in the text. Raises ValueError if it is not an object."""
-    found, at = [], _skip(text, 0, "{")
+    pairs, at = [], _skip(text, 0, "{")
     while text[at : at + 1] != "}":
         key, key_end = _decode(text, at)
         value = _skip(text, key_end, ":")
         end = _decode(text, value)[1]
-        found.append(_Pair(key, at, key_end, value, end))
+        pairs.append(_Pair(key, at, key_end, value, end))
         at = _skip(text, end)
         if text[at : at + 1] != "}":
             at = _skip(text, at, ",")
-    return found
+    return pairs
 
 
 _decode = json.JSONDecoder().raw_decode
@@ -165,7 +165,7 @@ _Object = tuple[bytes, str, str]
 
 def cell_batches(objects: Iterable[_Object]) -> Iterator[pa.RecordBatch]:
     """Batches whose cells are the JSON texts of the values of objects."""
-    return map(_batch_of, grouped(objects, lambda found: len(found[0])))
+    return map(_batch_of, grouped(objects, lambda entry: len(entry[0])))
 
 
 def _batch_of(objects: Sequence[_Object]) -> pa.RecordBatch:
@@ -293,8 +293,8 @@ def _json_texts(batch: pa.RecordBatch, name: str) -> list[bytes | None]:
 
 def _finite(text: str) -> str:
     """A JSON text with null for the infinite numbers of Python objects, as of every other column."""
-    if "Infinity" in text and isinstance(found := jsontext.parse(text), jsontext.Malformed):
-        return jsontext.encode_text(jsontext.parse_leniently(text)) if found.rule is reading.NAN_LITERAL else text
+    if "Infinity" in text and isinstance(value := jsontext.parse(text), jsontext.Malformed):
+        return jsontext.encode_text(jsontext.parse_leniently(text)) if value.rule is reading.NAN_LITERAL else text
     return text
 
 

@@ -73,8 +73,8 @@ def _try(lock: str) -> int | None:
             pass
     except BlockingIOError:
         return None
-    left = os.read(handle, len(_MARK))
-    if left != _MARK[: len(left)]:
+    mark = os.read(handle, len(_MARK))
+    if mark != _MARK[: len(mark)]:
         os.close(handle)
         raise FileExistsError(0, f"{os.path.basename(lock)} is not a lock of agent-eval-schema: rename it")
     with suppress(OSError):  # on a full disk the lock holds all the same

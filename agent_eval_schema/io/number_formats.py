@@ -23,9 +23,9 @@ def text_of_number(value: float, format: str) -> str:
     """The text of a number."""
     if not abs(value) < _LARGEST:  # nor NaN
         return f"{value:.15g}"
-    amount, parts = Decimal(repr(value)), _parts(format)
+    amount, parts = Decimal(repr(value)), _sections(format)
     at = 0 if amount > 0 or len(parts) == 1 else 1 if amount < 0 else 2 if len(parts) > 2 else 0
-    section = _read(parts[at])
+    section = _read_section(parts[at])
     if section is None:  # a format that is not read
         return f"{value:.15g}"
     if section.most is None:
@@ -57,17 +57,17 @@ class _Section(NamedTuple):
 
 
 @lru_cache(maxsize=256)
-def _parts(format: str) -> list[str]:
-    found = re.findall(rf"{_LITERAL}|;|[^;]", format)
-    ends = [at for at, token in enumerate(found) if token == ";"][:3]
-    return ["".join(found[a:b]) for a, b in zip([0, *(end + 1 for end in ends)], [*ends, None], strict=True)]
+def _sections(format: str) -> list[str]:
+    tokens = re.findall(rf"{_LITERAL}|;|[^;]", format)
+    ends = [at for at, token in enumerate(tokens) if token == ";"][:3]
+    return ["".join(tokens[a:b]) for a, b in zip([0, *(end + 1 for end in ends)], [*ends, None], strict=True)]
 
 
 _LITERAL = r'"[^"]*"|\\.|_.|\*.|\[[^\]]*\]'
 
 
 @lru_cache(maxsize=256)
-def _read(part: str) -> _Section | None:
+def _read_section(part: str) -> _Section | None:
     """What a part of a format shows; None if there is something in it that is not read."""
     texts, digits = ["", ""], ""
     for token in re.findall(rf"{_LITERAL}|[#0?.,]+|.", part):
@@ -127,22 +127,22 @@ def text_of_date(value: dt.date | dt.time, format: str) -> str:
 def _date_parts(format: str) -> list[tuple[str, str]] | None:
     """The parts of a format: a code of strftime with "1" if zeros in front are not shown, or no code and a text. None
     if the format has what is not read: the name of a month or a day, parts of a second."""
-    tokens = _TOKEN.findall(_parts(format)[0])
+    tokens = _TOKEN.findall(_sections(format)[0])
     kinds = [token[0].lower() if token[0].isalpha() else "" for token in tokens]
     is_half = any(token.lower() in ("am/pm", "a/p") for token in tokens)
-    found: list[tuple[str, str] | None] = []
+    parts: list[tuple[str, str] | None] = []
     for at, (kind, token) in enumerate(zip(kinds, tokens, strict=True)):
         if kind in _PARTS and not (kind in "md" and len(token) > 2):
             is_minute = kind == "m" and _is_minute(kinds, at)
             code = "%M" if is_minute else "%I" if kind == "h" and is_half else _PARTS[kind]
-            found.append(("%y" if kind == "y" and len(token) < 3 else code, "1" if len(token) == 1 else ""))
+            parts.append(("%y" if kind == "y" and len(token) < 3 else code, "1" if len(token) == 1 else ""))
         elif kind == "a" and len(token) > 1:
-            found.append(("%p", ""))
+            parts.append(("%p", ""))
         else:
             text = token if token in (".", ",") else _text_of(token) if not kind else None
-            found.append(None if text is None else ("", text))
-    is_read = format not in _BY_LANGUAGE and None not in found
-    return [part for part in found if part is not None] if is_read else None
+            parts.append(None if text is None else ("", text))
+    is_read = format not in _BY_LANGUAGE and None not in parts
+    return [part for part in parts if part is not None] if is_read else None
 
 
 _PARTS = {"y": "%Y", "m": "%m", "d": "%d", "h": "%H", "s": "%S"}

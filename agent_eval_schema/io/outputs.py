@@ -75,11 +75,11 @@ def _identities(path: str) -> list[Hashable]:
     if is_url(path) or "\0" in path:  # which names no file
         return [path]
     real = real_path(path)
-    found: list[Hashable] = [real.casefold() if has_no_case(os.path.dirname(real)) else real]
+    identities: list[Hashable] = [real.casefold() if has_no_case(os.path.dirname(real)) else real]
     with suppress(OSError):
         state = os.stat(real)
-        found += [(state.st_dev, state.st_ino)] if state.st_ino else []
-    return found
+        identities += [(state.st_dev, state.st_ino)] if state.st_ino else []
+    return identities
 
 
 def has_no_case(folder: str) -> bool:

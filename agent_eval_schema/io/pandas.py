@@ -47,33 +47,33 @@ def numbered(frame: pd.DataFrame, mask: np.ndarray[Any, Any]) -> pd.DataFrame:
 def from_pandas(frame: pd.DataFrame) -> Source:
     find_pandas()
     # a copy of the cells, not of what they refer to: later assignments to the frame do not reach the report
-    kept = frame.copy()
+    copy = frame.copy()
     names = [column_name(c) for c in frame.columns]
     positions = {n: i for i, n in reversed(list(enumerate(names)))}
 
     def sample_bytes(sample: range) -> float:
         places = slice(sample.start, sample.stop, sample.step)
-        columns = [kept.iloc[:, i].iloc[places].tolist() for i in range(kept.shape[1])]
+        columns = [copy.iloc[:, i].iloc[places].tolist() for i in range(copy.shape[1])]
         return bytes_per_row(zip(*columns, strict=True))
 
     def batches() -> Iterator[pa.RecordBatch]:
-        for start, end in ranges(len(kept), sample_bytes):
-            part, problems = kept.iloc[start:end], Notes()
+        for start, end in ranges(len(copy), sample_bytes):
+            part, problems = copy.iloc[start:end], Notes()
             columns = {n: _series_cells(part.iloc[:, positions[n]], n, problems) for n in dict.fromkeys(names)}
             yield make_batch(columns, problems, len(part))
 
     def original(name: str) -> pd.Series[Any] | None:
-        return kept.iloc[:, positions[name]] if name in positions else None
+        return copy.iloc[:, positions[name]] if name in positions else None
 
     return Source(
         "pandas",
         batches,
-        lambda mask: kept[mask],
+        lambda mask: copy[mask],
         columns=tuple(names),
         repeated_columns=repeated(names),
         original=original,
-        index=kept.index,
-        read_share=lambda rows: rows / max(len(kept), 1),
+        index=copy.index,
+        read_share=lambda rows: rows / max(len(copy), 1),
     )
 
 
@@ -141,11 +141,11 @@ def _series(values: list[Any], kind: pa.DataType) -> pd.Series[Any]:
 def issues_frame(issues: Iterable[Issue]) -> pd.DataFrame:
     import pandas as pd
 
-    found = list(issues)
+    rows = list(issues)
     columns = Issue.__struct_fields__
-    frame = pd.DataFrame({c: pd.Series([getattr(i, c) for i in found], dtype="object") for c in columns})
-    frame["row"] = pd.array([i.row for i in found], dtype="Int64")
-    frame["severity"] = pd.Series([str(i.severity) for i in found], dtype="object")
+    frame = pd.DataFrame({c: pd.Series([getattr(i, c) for i in rows], dtype="object") for c in columns})
+    frame["row"] = pd.array([i.row for i in rows], dtype="Int64")
+    frame["severity"] = pd.Series([str(i.severity) for i in rows], dtype="object")
     return frame
 
 

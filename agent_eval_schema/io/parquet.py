@@ -87,8 +87,8 @@ class _File(NamedTuple):
 
         schema, widest = self.table.schema, 1
         texts = [c.path for c in map(schema.column, range(len(schema))) if c.physical_type == "BYTE_ARRAY"]
-        kept = {"metadata": self.table.metadata, "buffer_size": CHUNK, "pre_buffer": False, "read_dictionary": texts}
-        with open(self.name, "rb") as file, pq.ParquetFile(file, **kept) as encoded:
+        options = {"metadata": self.table.metadata, "buffer_size": CHUNK, "pre_buffer": False, "read_dictionary": texts}
+        with open(self.name, "rb") as file, pq.ParquetFile(file, **options) as encoded:
             for group in groups:
                 first = next(encoded.iter_batches(1, row_groups=[group]), None)
                 widest = max(widest, *map(_longest, first.columns if first else ()))

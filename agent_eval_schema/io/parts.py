@@ -73,13 +73,13 @@ class Parts:
 
 def lines_of(read: Lines, path: str, rows: Iterable[int]) -> dict[int, int]:
     """The lines of these rows: the file is read again up to the last of them, nothing is kept for the others."""
-    wanted, found = set(rows), dict[int, int]()
+    wanted, lines = set(rows), dict[int, int]()
     for row, line in enumerate(read(path) if wanted else ()):
         if row in wanted:
-            found[row] = line
-            if len(found) == len(wanted):
+            lines[row] = line
+            if len(lines) == len(wanted):
                 break
-    return found
+    return lines
 
 
 def _seen_from(path: str, file: str) -> str:

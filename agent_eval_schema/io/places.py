@@ -118,14 +118,14 @@ def files_of(path: str) -> list[str]:
     are rows somewhere below. Names that begin with _ or . are skipped, and TEST_CONFIG; of a glob too the JOURNALS.
     """
     if os.path.isdir(path):
-        found = []
+        files = []
         for folder, folders, names in os.walk(path):
             folders[:] = [name for name in folders if "=" in name and _counts(name)]
-            found += [os.path.join(folder, name) for name in names if _counts(name) and kind_of(name)]
-        return sorted(found)
+            files += [os.path.join(folder, name) for name in names if _counts(name) and kind_of(name)]
+        return sorted(files)
     if is_glob(path) and not is_url(path):
-        found = [file for file in glob.glob(path, recursive=True) if not os.path.isdir(file)]
-        return sorted(file for file in found if path.endswith(JOURNALS) or not file.endswith(JOURNALS))
+        files = [file for file in glob.glob(path, recursive=True) if not os.path.isdir(file)]
+        return sorted(file for file in files if path.endswith(JOURNALS) or not file.endswith(JOURNALS))
     return [path]
 
 
@@ -180,7 +180,7 @@ def require_one_kind(path: str, files: list[str]) -> str:
             raise EvalSetError(f"{file}: unknown file extension: expected one of {', '.join((*KINDS, *ALONE))}")
     counts = Counter(KINDS[ending_of(file)] for file in files)
     if len(counts) > 1:
-        found = " and ".join(f"{n:,} {kind}" for kind, n in counts.items())
+        kinds = " and ".join(f"{n:,} {kind}" for kind, n in counts.items())
         some = os.path.join(path if os.path.isdir(path) else root_of(path), f"*{ending_of(files[0])}")
-        raise EvalSetError(f"{path}: expected files of one kind, got {found}: choose one with a glob, such as {some}")
+        raise EvalSetError(f"{path}: expected files of one kind, got {kinds}: choose one with a glob, such as {some}")
     return next(iter(counts))

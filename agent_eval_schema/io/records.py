@@ -153,10 +153,10 @@ def from_list(rows: list[Any]) -> Source:
     @cache
     def labels() -> dict[str, list[Any]]:
         """The labels of each column's name: two may read the same."""
-        found: dict[str, list[Any]] = {}
+        by_name: dict[str, list[Any]] = {}
         for label in {k: None for row in rows for k in _as_mapping(row) or ()}:
-            found.setdefault(column_name(label), []).append(label)
-        return found
+            by_name.setdefault(column_name(label), []).append(label)
+        return by_name
 
     def original(name: str) -> list[Any] | None:
         same = labels().get(name)

@@ -26,18 +26,18 @@ def fetch_url(url: str, path: str) -> None:
     protocols = (store.protocol,) if isinstance(store.protocol, str) else store.protocol
     try:
         if is_glob(url):
-            found = {name: name.rpartition("/")[2] for name in sorted(store.glob(place)) if not store.isdir(name)}
-            if len({*found.values()}) < len(found):
+            files = {name: name.rpartition("/")[2] for name in sorted(store.glob(place)) if not store.isdir(name)}
+            if len({*files.values()}) < len(files):
                 different = "expected files of different names: two of one name are in different folders"
                 raise EvalSetError(f"{without_secrets(url)}: {different}")
         elif "http" in protocols or not store.isdir(place):  # a missing name is opened, for the driver's own error
             _copy(store, place, path)
             return
         else:
-            found = _in_folder(store, place)
-        if not found:
+            files = _in_folder(store, place)
+        if not files:
             raise EvalSetNotFoundError(f"{without_secrets(url)}: no file matches")
-        for name, part in found.items():
+        for name, part in files.items():
             local = os.path.join(path, *part.split("/"))
             os.makedirs(os.path.dirname(local), exist_ok=True)
             _copy(store, name, local)
@@ -120,8 +120,8 @@ def _http_options() -> dict[str, Any]:
 def _status(error: BaseException | None) -> int | None:
     """The status of the answer that caused an error: a driver takes any of them for a file that does not exist."""
     while error is not None:
-        if isinstance(found := getattr(error, "status", None), int):
-            return found
+        if isinstance(status := getattr(error, "status", None), int):
+            return status
         error = error.__cause__ or error.__context__
     return None
 

@@ -99,15 +99,15 @@ class Batches:
         """The first rows, in batches; fewer if they are large."""
         self.head()
         assert self._head is not None
-        found, rows = list[pa.RecordBatch](), 0
+        parts, rows = list[pa.RecordBatch](), 0
         for at in count():
             if at == len(self._head):
                 self._head += islice(self._rest, 1)
-            if at == len(self._head) or rows >= most or sum(part.nbytes for part in found) >= BATCH_BYTES:
+            if at == len(self._head) or rows >= most or sum(part.nbytes for part in parts) >= BATCH_BYTES:
                 break
-            found.append(self._head[at].slice(0, most - rows))
+            parts.append(self._head[at].slice(0, most - rows))
             rows += self._head[at].num_rows
-        return [batch for batch in found if batch.num_rows]
+        return [batch for batch in parts if batch.num_rows]
 
     def _is_ahead(self) -> bool:
         """Whether there is a head; notes on one that was read while cells could be quoted may quote them."""
@@ -266,8 +266,8 @@ class Source(Struct, frozen=True):  # numpydoc ignore=PR01
 
     def advising(self, **words: Any) -> Source:
         """The source with more options of the call for advice to repeat, as far as they are not the defaults."""
-        found = {name: value for name, value in words.items() if value not in (None, (), {}, "auto")}
-        return replace(self, options={**found, **self.options}) if found else self
+        options = {name: value for name, value in words.items() if value not in (None, (), {}, "auto")}
+        return replace(self, options={**options, **self.options}) if options else self
 
     def quoting(self, values: bool) -> Source:
         """The source with or without cell values in its issues."""

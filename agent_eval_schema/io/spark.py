@@ -67,9 +67,9 @@ class OnSpark:
 
     def any(self, test: Callable[[pa.RecordBatch], bool]) -> bool:
         """Whether the test is true of any batch; looks no further than it must."""
-        found = in_python(self._df, partial(_any, test, self._names), "found boolean")
+        frame = in_python(self._df, partial(_any, test, self._names), "found boolean")
         with naming_missing_packages():
-            return bool(found.limit(1).collect())
+            return bool(frame.limit(1).collect())
 
     def map(self, work: Callable[[pa.RecordBatch], pa.RecordBatch]) -> Stream:
         """What `work` makes of every batch on the executors, in the order of the rows; first of one without rows."""
@@ -96,8 +96,8 @@ class OnSpark:
     def _head(self) -> list[pa.RecordBatch]:
         messages = partial(_messages, without_marks, self._names)
         with naming_missing_packages():
-            found = in_python(self._df.limit(HEAD_ROWS), messages, "message binary").collect()
-        return [unpack(row[0]) for row in found]
+            rows = in_python(self._df.limit(HEAD_ROWS), messages, "message binary").collect()
+        return [unpack(row[0]) for row in rows]
 
     @property
     def _columns(self) -> pa.RecordBatch:
@@ -107,8 +107,8 @@ class OnSpark:
         return without_marks(pa.RecordBatch.from_arrays([pa.array([], pa.string())] * len(self._names), self._names))
 
     def _fetched(self, work: Callable[[pa.RecordBatch], pa.RecordBatch]) -> Stream:
-        found = in_python(self._df, partial(_messages, work, self._names), "message binary")
-        with naming_missing_packages(), kept_until_read(found) as messages:
+        frame = in_python(self._df, partial(_messages, work, self._names), "message binary")
+        with naming_missing_packages(), kept_until_read(frame) as messages:
             for row in messages.toLocalIterator():
                 yield unpack(row[0])
 

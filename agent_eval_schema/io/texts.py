@@ -83,7 +83,7 @@ def read_bytes(name: str) -> bytes:
     """What is in a place. Raises EvalSetError if it cannot be read, or is too large for memory."""
     if name == STDIN:
         with stdin_as_file() as path:
-            return _read(path)
+            return _read_file(path)
     if is_pipe(name):
         with open(name, "rb") as pipe:
             return pipe.read()
@@ -91,15 +91,15 @@ def read_bytes(name: str) -> bytes:
         if not os.path.isfile(name):
             reason = "expected a file, got a folder" if os.path.isdir(name) else "No such file"
             raise EvalSetError(f"{name}: {reason}")
-        return _read(name)
+        return _read_file(name)
     folder = TemporaryFolder()
     path = folder.file(f"text{compression_of(name)}")
     fetch_url(name, path)
     with naming(path, name):
-        return _read(path)
+        return _read_file(path)
 
 
-def _read(path: str) -> bytes:
+def _read_file(path: str) -> bytes:
     parts: list[bytes] = []
     with opened(path) as stream:
         while chunk := stream.read(1 << 20):

@@ -67,17 +67,17 @@ def _connection(name: str) -> dict[str, str]:
     host = _setting("DATABRICKS_SERVER_HOSTNAME", "DATABRICKS_HOST").removeprefix("https://").strip("/")
     warehouse = _setting("DATABRICKS_WAREHOUSE_ID")
     path = _setting("DATABRICKS_HTTP_PATH") or (f"/sql/1.0/warehouses/{warehouse}" if warehouse else "")
-    found = {  # each with the variables that may have it
+    settings = {  # each with the variables that may have it
         "server_hostname": (host, "DATABRICKS_HOST"),
         "http_path": (path, "DATABRICKS_HTTP_PATH or DATABRICKS_WAREHOUSE_ID"),
         "access_token": (_setting("DATABRICKS_TOKEN"), "DATABRICKS_TOKEN"),
     }
-    if unset := [variables for value, variables in found.values() if not value]:
+    if unset := [variables for value, variables in settings.values() if not value]:
         raise EvalSetError(
             f"{name}: no such file; to read it as a table of Unity Catalog, set {', '.join(unset)} (of a SQL "
             "warehouse), or start a Spark session"
         )
-    return {key: value for key, (value, _) in found.items()}
+    return {key: value for key, (value, _) in settings.items()}
 
 
 def _setting(*names: str) -> str:

@@ -196,7 +196,7 @@ class PartsFolder(WorkFolder):
         """`make`, for the batches of the source in order: it is called for those that were not done, which then are."""
         numbers = itertools.count()
 
-        def made(batch: pa.RecordBatch) -> pa.RecordBatch:
+        def read_or_make(batch: pa.RecordBatch) -> pa.RecordBatch:
             number, source = next(numbers), xxhash.xxh3_64_hexdigest(packed(batch))
             found = self.read(number, source)
             if found is not None:
@@ -204,7 +204,7 @@ class PartsFolder(WorkFolder):
             self.commit(number, source, batch := make(batch))
             return batch
 
-        return made
+        return read_or_make
 
     @staticmethod
     def _name(number: int) -> str:
@@ -227,5 +227,5 @@ def input_of(path: str) -> dict[str, Any]:
     files = [] if is_delta(path) else [os.stat(name) for name in files_of(path) if os.path.exists(name)]
     if not files:
         return {"path": path}
-    found = {"path": path, "bytes": sum(s.st_size for s in files), "modified_ns": max(s.st_mtime_ns for s in files)}
-    return found if os.path.isfile(path) else {**found, "files": len(files)}
+    state = {"path": path, "bytes": sum(s.st_size for s in files), "modified_ns": max(s.st_mtime_ns for s in files)}
+    return state if os.path.isfile(path) else {**state, "files": len(files)}

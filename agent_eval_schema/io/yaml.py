@@ -57,7 +57,7 @@ def _documents(data: bytes) -> list[Any]:
                 depth += kind.endswith("StartEvent") - kind.endswith("EndEvent")
                 if depth > _MOST_LEVELS:
                     raise TooDeep
-        found = list(yaml.compose_all(text, Loader=loader))
+        documents = list(yaml.compose_all(text, Loader=loader))
     except UnicodeDecodeError as error:
         raise _Unreadable(f"expected UTF-8, got another byte at {error.start}") from error
     except yaml.MarkedYAMLError as error:
@@ -67,7 +67,7 @@ def _documents(data: bytes) -> list[Any]:
         raise _Unreadable(f"{line}expected YAML: {visible(str(error.problem or error.context))}") from error
     except yaml.YAMLError as error:
         raise _Unreadable(f"expected YAML: {visible(str(error).partition(chr(10))[0])}") from error
-    return [document for document in found if document is not None]
+    return [document for document in documents if document is not None]
 
 
 _MOST_LEVELS = MAX_DEPTH + 4
