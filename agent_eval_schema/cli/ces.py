@@ -95,10 +95,10 @@ def _update(arguments: argparse.Namespace) -> int:
         files = (arguments.file, arguments.against)
         new, old = (copies.enter_context(stdin_as_file()) if path == STDIN else path for path in files)
         planned, added = plan_updates(new, old, arguments.mask, arguments.app)
-    text, lost = golden_csv_text(added) if added else ("", [])
+    text, losses = golden_csv_text(added) if added else ("", [])
     faults = [issue for update, _ in planned for issue in faults_of(update)]
     faults += [issue for e in added for issue in validate_evaluation(e) if issue.severity is Severity.ERROR]
-    if faults := faults + lost:  # an import takes a golden CSV, which must hold all of a new evaluation
+    if faults := faults + losses:  # an import takes a golden CSV, which must hold all of a new evaluation
         print_text("".join(f"{issue.code} {finding(issue, with_row=False)}\n" for issue in faults))
         print_note("request not sent: the service would reject it", arguments)
         return ExitCode.FOUND
@@ -162,12 +162,12 @@ def _stored(arguments: argparse.Namespace) -> None:
         require_place(arguments.output)
     service = {"endpoint": arguments.endpoint, "timeout": arguments.timeout}
     if arguments.every:
-        found = client.list_evaluations(arguments.name, **service)
-        text = write_evaluations(found, arguments.output)
+        evaluations = client.list_evaluations(arguments.name, **service)
+        text = write_evaluations(evaluations, arguments.output)
     else:
-        found = [client.get_evaluation(arguments.name, **service)]
-        text = write_evaluation(found[0], arguments.output)
+        evaluations = [client.get_evaluation(arguments.name, **service)]
+        text = write_evaluation(evaluations[0], arguments.output)
     if arguments.output is None:
         print_text(text, "json")
     else:
-        print_note(f"{len(found)} written to {arguments.output}", arguments)
+        print_note(f"{len(evaluations)} written to {arguments.output}", arguments)

@@ -82,7 +82,7 @@ def run(arguments: argparse.Namespace) -> int:
     judged = old.compare(new[-1], **how)
     failures = [] if arguments.compare_fail_on == "never" else failures_of(judged, arguments.compare_fail_on, arguments)
     judged._alpha, judged._failed = arguments.alpha, bool(failures)
-    found = old.compare(*new, configurations=names or None, **how) if len(new) > 1 else judged
+    comparison = old.compare(*new, configurations=names or None, **how) if len(new) > 1 else judged
     options = {"--metrics": ",".join(metrics or ()), "--key": arguments.key, "--cluster": arguments.cluster}
     options["--configurations"] = ",".join(names)
     words = ["agent-eval-schema", "compare", *read]
@@ -91,12 +91,12 @@ def run(arguments: argparse.Namespace) -> int:
     for better in ("lower", "higher"):
         words += [f"--{better}-is-better={name}" for name in getattr(arguments, f"{better}_is_better")]
     words += [word for name, scale in arguments.scale for word in ("--scale", f"{name}={_written(scale)}")]
-    found._command = "" if arguments.html else shlex.join([*words, "--html", "comparison.html"])
-    found._markdown = shlex.join([*words, "--output", "markdown"])
-    writers = {"json": found.to_json, "markdown": found.to_markdown}
-    text = writers[arguments.output]() if arguments.output in writers else found.to_text(color=in_color())
+    comparison._command = "" if arguments.html else shlex.join([*words, "--html", "comparison.html"])
+    comparison._markdown = shlex.join([*words, "--output", "markdown"])
+    writers = {"json": comparison.to_json, "markdown": comparison.to_markdown}
+    text = writers[arguments.output]() if arguments.output in writers else comparison.to_text(color=in_color())
     print_text(text, arguments.output)
-    save_page(found, "comparison", arguments)
+    save_page(comparison, "comparison", arguments)
     for failure in failures:
         print_line(failure)
     if judged._undecided and failures:
@@ -125,16 +125,16 @@ def _stated(arguments: argparse.Namespace) -> list[MetricInfo]:
     from agent_eval_schema.metrics.known_metrics import metric_info
     from agent_eval_schema.metrics.metric_info import MetricInfo, parse_scale
 
-    found = {
+    infos = {
         name: MetricInfo(name, one.direction, parse_scale(one.scale) if one.scale else None, unit=one.unit)
         for name, one in (arguments.stated or {}).items()
     }
     for better in ("lower", "higher"):
         for name in getattr(arguments, f"{better}_is_better"):
-            found[name] = replace(metric_info(name, found), direction=better)
+            infos[name] = replace(metric_info(name, infos), direction=better)
     for name, scale in arguments.scale:
-        found[name] = replace(metric_info(name, found), scale=scale)
-    return list(found.values())
+        infos[name] = replace(metric_info(name, infos), scale=scale)
+    return list(infos.values())
 
 
 # --- the gates of a comparison, for `score --against` too: what fails them, a line each
@@ -172,7 +172,7 @@ def failures_of(comparison: ScoreComparison, fail_on: str, arguments: argparse.N
     alpha = getattr(arguments, "alpha", 0.05)
     worse = comparison.regressions(significant=fail_on == "significant", min_effect=_min_effect(arguments), alpha=alpha)
     note = " (sessions unknown: each row counts as independent)" if SESSIONS_UNKNOWN in comparison.remarks else ""
-    found = [f"{metric}: the mean changed by {signed(difference)}{note}" for metric, difference in worse.items()]
+    failures = [f"{metric}: the mean changed by {signed(difference)}{note}" for metric, difference in worse.items()]
     if comparison._lost and not arguments.allow_unscored:
-        found.append(f"{comparison._lost:,} rows that had a score have none in NEW; --allow-unscored accepts them")
-    return found
+        failures.append(f"{comparison._lost:,} rows that had a score have none in NEW; --allow-unscored accepts them")
+    return failures

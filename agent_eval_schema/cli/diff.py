@@ -52,13 +52,13 @@ def run(arguments: argparse.Namespace) -> int:
     if len(arguments.files) != 2:
         raise EvalSetError(f"expected OLD and NEW, or --since COMMIT; got {plural(len(arguments.files), 'file')}")
     old, new = arguments.files
-    found = diff_eval_sets(old, new, **_reading(arguments))
+    diff = diff_eval_sets(old, new, **_reading(arguments))
     if arguments.output == "json":
-        print_text(found.to_json(), "json")
+        print_text(diff.to_json(), "json")
     else:
-        _print(_text_of(found, arguments), arguments)
-    save_page(found, "comparison", arguments)
-    return _exit_code(arguments, not found.same, found.losses)
+        _print(_text_of(diff, arguments), arguments)
+    save_page(diff, "comparison", arguments)
+    return _exit_code(arguments, not diff.same, diff.losses)
 
 
 def _since(arguments: argparse.Namespace) -> int:
@@ -82,16 +82,16 @@ def _since(arguments: argparse.Namespace) -> int:
             continue
         copy = commit.fetch(number, old)
         with naming(os.path.dirname(copy), "."), naming(copy, name):  # advice names no copy of ours
-            found = diff_eval_sets(replace(open_source(copy, "old"), name=name), new, **_reading(arguments))
-        _print(_text_of(found, arguments), arguments)
-        is_different, has_losses = is_different or not found.same, has_losses or found.losses
+            diff = diff_eval_sets(replace(open_source(copy, "old"), name=name), new, **_reading(arguments))
+        _print(_text_of(diff, arguments), arguments)
+        is_different, has_losses = is_different or not diff.same, has_losses or diff.losses
     if not commit.changes:
         _print(f"{SIGNS['good']}No evaluation dataset has changed since {visible(commit.revision)}.\n", arguments)
     return _exit_code(arguments, is_different, has_losses)
 
 
-def _text_of(found: Diff, arguments: argparse.Namespace) -> str:
-    return found.to_text(color=in_color() and arguments.output != "markdown", system=arguments.system)
+def _text_of(diff: Diff, arguments: argparse.Namespace) -> str:
+    return diff.to_text(color=in_color() and arguments.output != "markdown", system=arguments.system)
 
 
 def _print(text: str, arguments: argparse.Namespace) -> None:

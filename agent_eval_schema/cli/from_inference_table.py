@@ -46,8 +46,8 @@ def run(arguments: argparse.Namespace) -> None:
     from agent_eval_schema.inference_tables.build_summary import funnel_view
     from agent_eval_schema.render.printable import as_text
 
-    found = {name: getattr(arguments, name) for options in COMMAND_LINE.values() for name in options}
-    options = {name: None if value == "none" else value for name, value in found.items() if value is not None}
+    values = {name: getattr(arguments, name) for options in COMMAND_LINE.values() for name in options}
+    options = {name: None if value == "none" else value for name, value in values.items() if value is not None}
     if arguments.columns is not None:
         options["columns"] = dict(arguments.columns)
     if not arguments.values:

@@ -33,13 +33,13 @@ def _formats(arguments: argparse.Namespace) -> None:
     from agent_eval_schema.formats.overview import overview, overview_of
     from agent_eval_schema.render.rule import format_text, formats_json, formats_text
 
-    found = overview() if arguments.name is None else [overview_of(arguments.name)]
+    formats = overview() if arguments.name is None else [overview_of(arguments.name)]
     if arguments.output == "json":
-        print_text(formats_json(found), "json")
+        print_text(formats_json(formats), "json")
     elif arguments.name is None:
-        print_text(formats_text(found, color=in_color(), width=width_of(sys.stdout)))
+        print_text(formats_text(formats, color=in_color(), width=width_of(sys.stdout)))
     else:
-        print_text(format_text(found[0], color=in_color(), width=width_of(sys.stdout)))
+        print_text(format_text(formats[0], color=in_color(), width=width_of(sys.stdout)))
 
 
 def _schema(arguments: argparse.Namespace) -> None:

@@ -27,8 +27,8 @@ class Parser(argparse.ArgumentParser):
         super().__init__(allow_abbrev=False, **options)  # the beginning of an option is not part of the interface
 
     def group(self, title: str) -> argparse._ArgumentGroup:
-        found = [group for group in self._action_groups if group.title == title]
-        return found[0] if found else self.add_argument_group(title)
+        groups = [group for group in self._action_groups if group.title == title]
+        return groups[0] if groups else self.add_argument_group(title)
 
     def format_help(self) -> str:
         """The help, with what every command has at the end."""
@@ -288,8 +288,8 @@ def _in_file(path: str) -> dict[str, str]:
 def typed_options(arguments: argparse.Namespace) -> dict[str, object]:
     """The options by which rows are read, as they were typed: advice repeats them."""
     names = ("format", "outputs", "select", "ignore", "max_cell_bytes", "config")
-    found = {name: getattr(arguments, name, None) for name in names}
-    return {**found, **{name: codes_in(found[name] or []) for name in ("select", "ignore")}}
+    values = {name: getattr(arguments, name, None) for name in names}
+    return {**values, **{name: codes_in(values[name] or []) for name in ("select", "ignore")}}
 
 
 def open_input(path: str, arguments: argparse.Namespace) -> Source:

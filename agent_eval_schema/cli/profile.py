@@ -74,17 +74,17 @@ def run(arguments: argparse.Namespace) -> int:
 
     options = {name: getattr(arguments, name) for name in (*Options.__struct_fields__, "against", "documents")}
     source = open_input(arguments.file, arguments)
-    found = profile_eval_set(source, past=arguments.past or None, **options)
-    print_text(found.to_json() if arguments.output == "json" else found.to_text(color=in_color()), arguments.output)
-    save_page(found, "profile", arguments)
+    profile = profile_eval_set(source, past=arguments.past or None, **options)
+    print_text(profile.to_json() if arguments.output == "json" else profile.to_text(color=in_color()), arguments.output)
+    save_page(profile, "profile", arguments)
     if arguments.write_distinct:
-        rows = found.write(arguments.write_distinct)
+        rows = profile.write(arguments.write_distinct)
         print_note(f"{rows:,} distinct rows written to {arguments.write_distinct}", arguments)
-        if found.overruled:
-            rows_left = f"{plural(found.overruled, 'row')} excluded with another ground truth than the row that is kept"
+        if profile.overruled:
+            note = f"{plural(profile.overruled, 'row')} excluded with another ground truth than the row that is kept"
             command = Call(source.name, source.options).command("review", "--queue", "conflicts")
-            print_note(f"{rows_left}: decide first{f' (`{command}`)' if command else ''}", arguments)
-    counts = found.counts
+            print_note(f"{note}: decide first{f' (`{command}`)' if command else ''}", arguments)
+    counts = profile.counts
     failing = {
         "invalid": counts["invalid"],
         "duplicates": counts["exact_duplicates"] + counts["near_duplicates"],

@@ -73,10 +73,10 @@ def run(arguments: argparse.Namespace) -> None:
     source = open_input(arguments.file, arguments)
     if arguments.merge:
         session = merge(source, _named(arguments.merge))
-        found = merged(session)
-        print_text("".join(f"{line}\n" for line in merge_report(session, found)))
+        reviewing = merged(session)
+        print_text("".join(f"{line}\n" for line in merge_report(session, reviewing)))
         if arguments.out:
-            found.write(arguments.out)
+            reviewing.write(arguments.out)
             print_note(f"reviewed rows written to {arguments.out}", arguments)
         if arguments.to is not None:
             _to_mlflow(session, arguments)
@@ -125,10 +125,9 @@ def _to_mlflow(session: Session, arguments: argparse.Namespace) -> None:
 
     if arguments.to:
         written = write_dataset(session, arguments.to, tracking_uri=arguments.tracking_uri)
-        kept = sum("source" in record.lost for record in written.updated)
         print_text(f"{written.written:,} of {plural(written.rows_in, 'row')} written to the dataset {arguments.to}\n")
         others = {"merged into rows with the same request": len(written.collapsed), "excluded": len(written.excluded)}
-        others["written into records that keep their first source"] = kept
+        others["written into records that keep their first source"] = sum("source" in r.lost for r in written.updated)
     else:
         done = log_labels(session, tracking_uri=arguments.tracking_uri)
         counts = ", ".join(f"{done[name]:,} {name}" for name in ("written", "deleted", "unchanged"))

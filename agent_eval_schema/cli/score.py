@@ -159,6 +159,6 @@ def _fails(result: EvalResult, regressions: list[str], arguments: argparse.Names
     unscored = 0 if arguments.allow_unscored else max((result.row_count - line.scored for line in gated), default=0)
     if unscored and any(line.scored for line in gated):
         print_line(f"{unscored:,} of {result.row_count:,} rows have no score; --allow-unscored accepts them")
-    found = any(rule_of(code).severity in failing for code in result.issue_counts)
+    has_issue = any(rule_of(code).severity in failing for code in result.issue_counts)
     is_empty = failing and not any(line.scored for line in lines)
-    return bool(missed or regressions or found or unscored or is_empty)
+    return bool(missed or regressions or has_issue or unscored or is_empty)

@@ -144,7 +144,7 @@ def _require_resumable(arguments: argparse.Namespace) -> None:
         raise EvalSetError("--resume excludes --fix, --diff and --jobs")
 
 
-def _parts(name: str, arguments: argparse.Namespace) -> PartsFolder | None:
+def _parts_folder(name: str, arguments: argparse.Namespace) -> PartsFolder | None:
     """The parts of an interrupted run, if this run continues it; else what it left is removed."""
     from agent_eval_schema import __version__
     from agent_eval_schema.io.places import is_url
@@ -166,7 +166,7 @@ def _check(path: str, arguments: argparse.Namespace) -> Report:
     from agent_eval_schema.validation.validate import check_source
 
     source = open_input(path, arguments)
-    preview, parts = partial(preview_fixes, source), _parts(source.name or path, arguments)
+    preview, parts = partial(preview_fixes, source), _parts_folder(source.name or path, arguments)
     with shown_on(partial(progress_screen, arguments, path)):
         return check_source(source, jobs=arguments.jobs, preview=preview, parts=parts)
 
@@ -251,8 +251,8 @@ def _show_fixes(fixed: FixedSource, arguments: argparse.Namespace) -> int:
         head = ""
     for batch, fixes in counts.over(fixed.batches()):
         shown = [(f.row, cell_lines(f.row, f.request_id, f.what, f.parts, color=color)) for f in fixes]
-        left = [(u.row, unfixed_lines(*astuple(u), color=color)) for u in fixed.unfixed(batch, start)]
-        for _, lines in sorted([*shown, *left], key=itemgetter(0)):
+        rest = [(u.row, unfixed_lines(*astuple(u), color=color)) for u in fixed.unfixed(batch, start)]
+        for _, lines in sorted([*shown, *rest], key=itemgetter(0)):
             print_text(head + "".join(lines))
             head = ""
         start += batch.num_rows

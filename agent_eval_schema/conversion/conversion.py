@@ -95,8 +95,8 @@ def write_rows(
         write_batches(out, read, schema)
         return out
     rows = [row for batch in read for row in native_rows(batch)]
-    found = {name for row in rows for name in row}
-    names = [name for name in schema.names if name in found]
+    keys = {name for row in rows for name in row}
+    names = [name for name in schema.names if name in keys]
     renames = renames_in_sheet(source, names)
     own = [name for name in names if name in writer.columns or name not in source.sheet.columns]
     edits = {line: {name: row.get(name) for name in own} for line, row in zip(lines, rows, strict=True)}
@@ -316,7 +316,7 @@ def losses_view(
 ) -> View:
     """A group per field with its losses, those of ground truth first, and the metrics that are lost with it."""
     fields = losses.fields
-    worst = {name: _SEVERITIES.index(found.worst) for name, found in fields.items()}
+    worst = {name: _SEVERITIES.index(field.worst) for name, field in fields.items()}
     keys = sorted(fields, key=lambda key: (worst[key], -fields[key].count, key))
     truths = [key for key in keys if is_of_truth(key[0]) and worst[key] < _SEVERITIES.index(Severity.INFO)]
     sections: list[Block] = []
@@ -359,11 +359,11 @@ def _group(name: str, losses: FieldLosses, metrics: Mapping[str, int], *, is_ope
     head += [Part(plural(losses.row_count, "row") if losses.row_count else "all rows", "count"), *codes]
     blocks: list[Block] = []
     if metrics:
-        lost = sorted(metrics, key=lambda metric: -metrics[metric])
-        head.append(Part(f"{plural(len(lost), 'metric')} lost", "muted"))
-        most = "up to " * (metrics[lost[-1]] < metrics[lost[0]]) + plural(metrics[lost[0]], "row")
-        named = [piece for metric in lost[:NAMED] for piece in (", ", Part(metric, "name"))]
-        more = f" and {len(lost) - NAMED:,} more" if len(lost) > NAMED else ""
+        names = sorted(metrics, key=lambda metric: -metrics[metric])
+        head.append(Part(f"{plural(len(names), 'metric')} lost", "muted"))
+        most = "up to " * (metrics[names[-1]] < metrics[names[0]]) + plural(metrics[names[0]], "row")
+        named = [piece for metric in names[:NAMED] for piece in (", ", Part(metric, "name"))]
+        more = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
         blocks.append(Line((f"Metrics lost on {most}: ", *named[1:], more)))
     if losses.is_one:
         numbers = ", ".join(f"{row:,}" for row in losses.rows) + (", …" if losses.row_count > LISTED else "")

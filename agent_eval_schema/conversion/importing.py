@@ -291,8 +291,8 @@ def import_eval_set(
         raise _undecided(both, names)
     unused = [name for name in read.column_names() if name in source.column_names() and name not in COLUMNS]
     rows = [row for batch in first_rows(read, SAMPLED_ROWS) for row in native_rows(batch)]
-    found = contents_of(unused, rows)
-    return EvalSetImport(names, convert_eval_set(cleaned, to), found, source.name, sheets, absent)
+    contents = contents_of(unused, rows)
+    return EvalSetImport(names, convert_eval_set(cleaned, to), contents, source.name, sheets, absent)
 
 
 _TRUTHS = ("expected_facts", "expected_response")
@@ -323,13 +323,13 @@ def _recognized(source: Source, known: Mapping[str, str]) -> dict[str, str]:
     named = open_source(source, "data", without_preferred(known))
     names = named.column_names()
     format = detect(names).format
-    found = {**known, **likely_columns(named, format or UNKNOWN.name).columns}
+    columns = {**known, **likely_columns(named, format or UNKNOWN.name).columns}
     for one in ambiguities(names):
         choices = {f"`{path}` as `{name}`": {path: name} for choice in one.choices for path, name in choice.items()}
-        raise UndecidedError(one.message(found), choices)
-    if format in (None, "databricks") and (message := without_question(names, found)):
+        raise UndecidedError(one.message(columns), choices)
+    if format in (None, "databricks") and (message := without_question(names, columns)):
         raise EvalSetError(message)
-    return found
+    return columns
 
 
 def _with_both(source: Source) -> int:
@@ -373,10 +373,10 @@ def _cleaned(batch: pa.RecordBatch, can_hold_objects: bool, counts: dict[str, in
 
 def _written(value: Any) -> Any:
     """A text, or the texts of a list, that are no placeholders; the same value if there is none."""
-    found = structured(value)
-    if isinstance(found, str):
-        return None if is_unwritten(found) and found.strip() else value
-    if not isinstance(found, list):
+    content = structured(value)
+    if isinstance(content, str):
+        return None if is_unwritten(content) and content.strip() else value
+    if not isinstance(content, list):
         return value
-    written = [text for text in found if not (isinstance(text, str) and is_unwritten(text))]
-    return value if len(written) == len(found) else written or None
+    written = [text for text in content if not (isinstance(text, str) and is_unwritten(text))]
+    return value if len(written) == len(content) else written or None

@@ -94,8 +94,8 @@ class LossLog:
             self.codes[loss.code] += 1
             if loss.hint:
                 self._hints[loss.code] = loss.hint
-        for field, found in of.items():
-            self.fields.setdefault(field, FieldLosses()).extend(found)
+        for field, of_field in of.items():
+            self.fields.setdefault(field, FieldLosses()).extend(of_field)
         self._overall += [loss for loss in losses if loss.row is None]
         of_rows = [loss for loss in losses if loss.row is not None]
         room = max(KEPT - len(self._kept), 0)
@@ -128,7 +128,7 @@ class LossLog:
 
     @property
     def severities(self) -> frozenset[Severity]:
-        return frozenset(loss.severity for found in self.fields.values() for loss in found.codes.values())
+        return frozenset(loss.severity for field in self.fields.values() for loss in field.codes.values())
 
     @property
     def hints(self) -> dict[str, str]:

@@ -94,20 +94,20 @@ class Losses:
         noted and excluded."""
         back, refused = self._read_back(rows, written), set[int]()
         self.issues += [replace(loss, row=rows[loss.row or 0][POSITION]) for loss in written.losses]
-        for number, (row, (came, mask, of_row)) in enumerate(zip(rows, back, strict=True)):
+        for number, (row, (read_row, mask, of_row)) in enumerate(zip(rows, back, strict=True)):
             if (of_row or self._kind is not None) and (why := self._refusal(of_row, mask)):
                 self.issues += of_row
                 self.add(conversion.LEFT_OUT, row, None, why)
                 refused.add(number)
                 continue
-            self._compare_row(row, came)
+            self._compare_row(row, read_row)
             self.issues += of_row
             self.masks[row[PRESENCE], mask] += 1
             for column, value in row.items():  # the columns that are passed through; the keys of a document are none
                 if column in _NOT_PASSED or value is None or value != value:  # NaN is in a frame for no number
                     continue
-                other = came.get(column)
-                if value not in (other, came.get(PREFIX + column)) and not is_default(column, value):
+                other = read_row.get(column)
+                if value not in (other, read_row.get(PREFIX + column)) and not is_default(column, value):
                     # of an edited original, and of numbers that JSON does not have, the parts are losses
                     rest = kept_of(self._form, column, value)
                     is_named = rest != {} and rest == kept_of(self._form, column, other)
@@ -116,14 +116,14 @@ class Losses:
                         self.add(conversion.NO_PLACE, row, column, f"{self._target} has no place for {describe(value)}")
         self.refused += len(refused)
         pairs = enumerate(zip(rows, back, strict=True))
-        if accepted := [(row, came) for i, (row, (came, *_)) in pairs if i not in refused and SOURCE in row]:
-            self._compare_sources([row for row, _ in accepted], [{**row, **came} for row, came in accepted])
+        if accepted := [(row, read_row) for i, (row, (read_row, *_)) in pairs if i not in refused and SOURCE in row]:
+            self._compare_sources([row for row, _ in accepted], [{**row, **read_row} for row, read_row in accepted])
         return refused
 
     def refusals(self, rows: Sequence[CanonicalRow], written: Written) -> set[int]:
         """The numbers of the rows that the target rejects, without what else is lost."""
         back = enumerate(self._read_back(rows, written))
-        return {number for number, (_, mask, found) in back if self._refusal(found, mask)}
+        return {number for number, (_, mask, issues) in back if self._refusal(issues, mask)}
 
     def _read_back(self, rows: Sequence[CanonicalRow], written: Written) -> list[tuple[CanonicalRow, int, list[Issue]]]:
         """Each row as the target is read, its presence mask, and what the rules of the target report of it."""
@@ -135,11 +135,11 @@ class Losses:
                 read += zip(to_rows(rows_of(checked)), *verdicts, strict=True)
         if any(place is not None and place >= len(read) for place in written.places):  # they are read as something else
             read = []
-        found, is_own = [], written.format == self._target
+        back, is_own = [], written.format == self._target
         for row, place in zip(rows, written.places, strict=True):
-            came, mask, notes = (_NOTHING, 0, None) if place is None or not read else read[place]
-            found += [(came, mask, list(self._reported(row, notes)) if notes and is_own else [])]
-        return found
+            read_row, mask, notes = (_NOTHING, 0, None) if place is None or not read else read[place]
+            back += [(read_row, mask, list(self._reported(row, notes)) if notes and is_own else [])]
+        return back
 
     def _reported(self, row: CanonicalRow, notes: Iterable[Row]) -> Iterator[Issue]:
         """The errors that the rules of the target report of a row, and the fields that its class drops, which were not
@@ -151,11 +151,11 @@ class Losses:
                 place = note["column"], note["path"], note["hint"] or ""
                 yield Finding(rule, note["message"], *place).issue(row[POSITION], row["request_id"])
 
-    def _refusal(self, found: Iterable[Issue], mask: int) -> str:
+    def _refusal(self, issues: Iterable[Issue], mask: int) -> str:
         """Why the loader of the target rejects a row, or a file with it; empty if it does not, or the row is kept."""
         if self._keep:
             return ""
-        for issue in found:
+        for issue in issues:
             if issue.severity is Severity.ERROR:
                 return f"{self._target} rejects the row: {issue.code} {issue.name}"
         if self._kind is None or not mask:
@@ -178,29 +178,29 @@ class Losses:
             document = writer.document(back)
             turns = [row for batch in open_source(document.back).batches() for row in native_rows(batch)]
             spelled = [{} if place is None else turns[place] for place in document.places]
-        for found, columns in self._unread.among([row[SOURCE] for row in rows], spelled):
-            if is_default(str(found.path[-1]), found.value):
+        for suspect, columns in self._unread.among([row[SOURCE] for row in rows], spelled):
+            if is_default(str(suspect.path[-1]), suspect.value):
                 continue
-            row, came, path = rows[found.row], back[found.row], found.path
+            row, read_row, path = rows[suspect.row], back[suspect.row], suspect.path
             if not columns:
-                self.unread(row[POSITION], _written(path), found.value)
+                self.unread(row[POSITION], _written(path), suspect.value)
             # a number or a boolean came back as another one, or as text
-            elif isinstance(found.value, int | float) and isinstance(found.came, int | float | str):
-                message = f"{describe(found.value)} would be read back as {describe(found.came)}"
+            elif isinstance(suspect.value, int | float) and isinstance(suspect.back, int | float | str):
+                message = f"{describe(suspect.value)} would be read back as {describe(suspect.back)}"
                 self.add(conversion.CHANGED, row, str(path[0]), message, _written(path))
-            elif columns <= ORIGINALS and any(row[name] != came[name] for name in columns):
-                message = f"{self._target} has no place for {describe(found.value)}"
+            elif columns <= ORIGINALS and any(row[name] != read_row[name] for name in columns):
+                message = f"{self._target} has no place for {describe(suspect.value)}"
                 self.add(conversion.NO_PLACE, row, str(path[0]), message, _written(path))
 
     def _compare_row(self, row: CanonicalRow, back: CanonicalRow) -> None:
         for column in [c for c in COLUMNS if row[c] is not None and row[c] != back[c]]:
             if column in ORIGINALS and column not in row.get(TAKEN, ORIGINALS):
                 continue  # of originals of the source's own the paths that are lost are named one by one
-            value, came = row[column], back[column]
-            if came is None and value != {}:
+            value, other = row[column], back[column]
+            if other is None and value != {}:
                 self.add(conversion.NO_PLACE, row, column, f"{self._target} has no place for {describe(value)}")
-            elif came is not None:
-                message, path = _difference(column, value, came)
+            elif other is not None:
+                message, path = _difference(column, value, other)
                 self.add(conversion.CHANGED, row, column, message, path)
 
     def metrics(self, systems: Iterable[str]) -> LostMetrics:
@@ -244,7 +244,7 @@ def lost_metrics(
 ) -> LostMetrics:
     """Of rows by the fields that they have before and after. Without a column that has losses, no metric is
     lost."""
-    found: LostMetrics = {}
+    by_column: LostMetrics = {}
     metrics = [metric for system in dict.fromkeys(systems) for metric in metrics_of(system)]
     for (before, after), rows in masks.items():
         if outputs == "provided" and after & BIT["session"]:  # as the rows were read, with the answers in them
@@ -255,9 +255,9 @@ def lost_metrics(
                 fields = fields_of(missing_needs(metric, after, outputs))
                 columns = {c for field in fields if before & BIT[field] for c in COLUMNS_OF_FIELD[field]}
                 for column in columns & filled & set(lossy):
-                    counts = found.setdefault(column, {})
+                    counts = by_column.setdefault(column, {})
                     counts[metric.name] = counts.get(metric.name, 0) + rows
-    return found
+    return by_column
 
 
 def is_default(name: str, value: Any) -> bool:
@@ -270,10 +270,10 @@ PREFIX = "passed_through."
 """The prefix for a column that is passed through a format in which its name has another meaning."""
 
 
-def _difference(column: str, value: Any, came: Any) -> tuple[str, str]:
+def _difference(column: str, value: Any, other: Any) -> tuple[str, str]:
     """The difference of the value that was read back, in words, and its path: the first place of several."""
-    found, count = edits(column, value, came)
-    first, others = found[0], len(found) - 1 + count
+    differences, count = edits(column, value, other)
+    first, others = differences[0], len(differences) - 1 + count
     more = f" (and in {others} more {'places' if others > 1 else 'place'})" if others else ""
     before, after = first.text("old"), first.text("new")
     if after is None:
@@ -326,23 +326,23 @@ class UnreadValues:
         shapes = {row: _shape(source_rows[row]) for row in {suspect.row for suspect in suspects}}
         unaltered: dict[int, CanonicalRow] = {}
         while suspects:
-            found = [
+            candidates = [
                 ((shapes[s.row], lists.path_of_first(s.row, s.path) if s.path[1:] else s.path), s) for s in suspects
             ]
-            untested = {place: s for place, s in reversed(found) if place not in self._depending}
+            untested = {place: s for place, s in reversed(candidates) if place not in self._depending}
             self._probe(source_rows, unaltered, untested)
             suspects = []
-            for place, suspect in found:
+            for place, suspect in candidates:
                 columns, is_whole = self._depending[place]
-                value, came = suspect.value, suspect.came
+                value = suspect.value
                 # read alike in all parts: nowhere, only as a part of an original, or all in a column of their own
-                alike = not columns or (came is ABSENT and columns <= ORIGINALS)
-                alike |= is_whole and not isinstance(came, type(value))
+                alike = not columns or (suspect.back is ABSENT and columns <= ORIGINALS)
+                alike |= is_whole and not isinstance(suspect.back, type(value))
                 if alike or not isinstance(value, dict | list) or not value or len(suspect.path) >= DEEPEST:
                     yield suspect, columns
                 else:
-                    parts_came = came if isinstance(came, type(value)) else type(value)()
-                    suspects += _missing(suspect.row, suspect.path, value, parts_came, lists)
+                    parts_back = suspect.back if isinstance(suspect.back, type(value)) else type(value)()
+                    suspects += _missing(suspect.row, suspect.path, value, parts_back, lists)
 
     def _probe(
         self, source_rows: Sequence[Row], unaltered: dict[int, CanonicalRow], suspects: Mapping[Place, Suspect]
@@ -442,7 +442,7 @@ class Suspect(Struct, frozen=True):
     row: int
     path: Path
     value: Any
-    came: Any
+    back: Any
 
 
 class Lists:
@@ -478,25 +478,25 @@ def first_alike(items: Sequence[Any]) -> list[int]:
     return firsts
 
 
-def _missing(row: int, path: Path, value: Any, came: Any, lists: Lists) -> Iterator[Suspect]:
+def _missing(row: int, path: Path, value: Any, back: Any, lists: Lists) -> Iterator[Suspect]:
     """The parts of a value that are not in the one that came back. Spelling of keys (camelCase) does not count."""
     value = structured(value) if value.__class__ is str else value
-    came = structured(came) if came.__class__ is str else came
+    back = structured(back) if back.__class__ is str else back
     parts: Iterable[tuple[str | int, Any, Any]]
-    if value.__class__ is dict and came.__class__ is dict and len(path) < DEEPEST:
-        absent = [k for k in value if k not in came]
-        spelled = {_plain_key(k): v for k, v in came.items() if k not in value} if absent else {}
-        parts = [(k, v, came[k] if k in came else spelled.get(_plain_key(k), ABSENT)) for k, v in value.items()]
-    elif value.__class__ is list and came.__class__ is list and len(path) < DEEPEST:
-        parts = [(i, *pair) for i, pair in enumerate(zip_longest(value, came[: len(value)], fillvalue=ABSENT))]
+    if value.__class__ is dict and back.__class__ is dict and len(path) < DEEPEST:
+        absent = [k for k in value if k not in back]
+        spelled = {_plain_key(k): v for k, v in back.items() if k not in value} if absent else {}
+        parts = [(k, v, back[k] if k in back else spelled.get(_plain_key(k), ABSENT)) for k, v in value.items()]
+    elif value.__class__ is list and back.__class__ is list and len(path) < DEEPEST:
+        parts = [(i, *pair) for i, pair in enumerate(zip_longest(value, back[: len(value)], fillvalue=ABSENT))]
         lists.items[row, path] = value
     else:
-        if value is not None and (value != came or isinstance(value, bool) != isinstance(came, bool)):
-            yield Suspect(row, path, value, came)
+        if value is not None and (value != back or isinstance(value, bool) != isinstance(back, bool)):
+            yield Suspect(row, path, value, back)
         return
-    for key, part, part_came in parts:
-        if part.__class__ is not str or part_came.__class__ is not str or part != part_came:
-            yield from _missing(row, (*path, key), part, part_came, lists)
+    for key, part, part_back in parts:
+        if part.__class__ is not str or part_back.__class__ is not str or part != part_back:
+            yield from _missing(row, (*path, key), part, part_back, lists)
 
 
 def _plain_key(key: Any) -> str:
@@ -525,16 +525,16 @@ def _altered_at(value: Any, paths: Iterable[Path]) -> Any:
 
 def _changes(before: Any, after: Any) -> list[str]:
     """The leaves of an altered value, or of a copy of it, that are others than before, in no order."""
-    found, left = [], [(before, after)]
-    while left:
-        before, after = map(structured, left.pop())
+    leaves, stack = [], [(before, after)]
+    while stack:
+        before, after = map(structured, stack.pop())
         if isinstance(before, Mapping) and isinstance(after, Mapping):
-            left += ((before.get(key), value) for key, value in after.items())
+            stack += ((before.get(key), value) for key, value in after.items())
         elif isinstance(before, list) and isinstance(after, list):
-            left += zip_longest(before, after)
+            stack += zip_longest(before, after)
         elif before != after:
-            found.append(repr(after))
-    return sorted(found)
+            leaves.append(repr(after))
+    return sorted(leaves)
 
 
 def _altered(value: Any, depth: int = 0) -> Any:

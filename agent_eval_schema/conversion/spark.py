@@ -137,9 +137,9 @@ class SparkConversion(Conversion, frozen=True):
         by = self._losses.groupBy("column", "code", "name", "severity")
         first = f"MIN(STRUCT({', '.join(f'`{name}`' for name in LOSS.names)})) AS first"
         counted = by.agg(expr("COUNT(*) AS losses"), expr("COUNT(DISTINCT row) AS rows"), expr(first))
-        found = [row.asDict() for row in counted.collect()]
+        counts = [row.asDict() for row in counted.collect()]
         worst = list(Severity)
-        return sorted(found, key=lambda n: (worst.index(n["severity"]), -n["losses"], n["column"] or "", n["code"]))
+        return sorted(counts, key=lambda n: (worst.index(n["severity"]), -n["losses"], n["column"] or "", n["code"]))
 
     def _lost_metrics(self, counts: list[dict[str, Any]]) -> LostMetrics:
         """The metrics that are lost, by column or code: of the rows by the fields that they have before and after."""
@@ -204,8 +204,8 @@ def _losses(choice: Choice, part: Part) -> pa.Table:
     work = choice.work(part)
     for _ in work.written(texts=find_writer(choice.target).texts):
         pass
-    found = [issue for issue in work.losses.flush() if issue.row is not None]  # of columns: see `convert_frame`
-    return pa.Table.from_pylist(list(map(_cells, found)), LOSS)
+    issues = [issue for issue in work.losses.flush() if issue.row is not None]  # of columns: see `convert_frame`
+    return pa.Table.from_pylist(list(map(_cells, issues)), LOSS)
 
 
 def _cells(issue: Issue) -> dict[str, Any]:
@@ -223,8 +223,8 @@ def _masks(choice: Choice, part: Part) -> pa.Table:
     work = choice.work(part)
     for _ in work.written():
         pass
-    found = {**work.losses.masks, _REFUSED: work.losses.refused}
-    return pa.Table.from_pylist([{"before": b, "after": a, "rows": rows} for (b, a), rows in found.items()], MASKS)
+    masks = {**work.losses.masks, _REFUSED: work.losses.refused}
+    return pa.Table.from_pylist([{"before": b, "after": a, "rows": rows} for (b, a), rows in masks.items()], MASKS)
 
 
 def _summed(masks: Any) -> dict[tuple[int, int], int]:

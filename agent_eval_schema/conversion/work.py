@@ -149,8 +149,8 @@ class Work:
         self._of_both = set(of_target).intersection(source.passthrough_columns)
         """Columns of the source that the target would give the agent, as something else."""
         self._names: dict[str, str] = {}
-        kept = KEPT_BY_CLASSES.get(target)
-        self._kept, self._release = (None, "") if kept is None else (kept.columns, kept.release)
+        entry = KEPT_BY_CLASSES.get(target)
+        self._kept, self._release = (None, "") if entry is None else (entry.columns, entry.release)
         self.lines: list[int] = []  # of a sheet, those of the rows that are written
         self._ids: Ids | None = None if "trace" in self._writer.columns else ids or FirstSeen()
 
@@ -214,14 +214,14 @@ class Work:
 
         if self._evaluations is not None and self._target in ces_turns.CES_FORMATS:
             self.losses.add_excluded([e.row for e in self._evaluations if not e.valid], "evaluation")
-            kept = [e for e in self._evaluations if e.valid]
-            written = [e.evaluation for e in kept]
+            valid = [e for e in self._evaluations if e.valid]
+            written = [e.evaluation for e in valid]
             if self._target == ces_turns.CSV:
-                groups = {str(e.evaluation.get("displayName")): e.groups for e in kept if e.groups}
+                groups = {str(e.evaluation.get("displayName")): e.groups for e in valid if e.groups}
                 text, losses = golden_csv_text(written, groups=groups)
-                self.losses.issues += [replace(loss, row=kept[loss.row or 0].row) for loss in losses]
+                self.losses.issues += [replace(loss, row=valid[loss.row or 0].row) for loss in losses]
                 return text
-            for evaluation in kept:
+            for evaluation in valid:
                 if evaluation.groups:
                     place = {POSITION: evaluation.row, "request_id": evaluation.evaluation.get("displayName")}
                     message = f"an Evaluation cannot hold groups: {describe(evaluation.groups)}"
@@ -316,7 +316,7 @@ class Work:
     def _inspect(self, rows: Sequence[CanonicalRow], written: Sequence[dict[str, Any]], texts: Sequence[str]) -> None:
         """Note what the platform executes or drops of the rows, and what a file turns into text."""
         is_own = self._run.plan.format == self._target  # its platform makes of it what it made of the source
-        executes, kept = ({}, None) if is_own else (self._writer.executes, self._kept)
+        executes, columns = ({}, None) if is_own else (self._writer.executes, self._kept)
         request_columns = {self._names.get(name, name): name for name in self._request_columns}
         for row, cells in zip(rows, written, strict=True):
             for name in executes if executes and self._writer.executes_at in str(cells) else ():
@@ -328,7 +328,7 @@ class Work:
                 if name in request_columns and cells[name]:
                     message = f"{self._target} has no place for {describe(cells[name])} that the agent is given"
                     self.losses.add(conversion.NO_PLACE, row, request_columns[name], message)
-                elif kept is not None and name not in kept and not is_default(name, cells[name]):
+                elif columns is not None and name not in columns and not is_default(name, cells[name]):
                     message = f"`{visible(name)}` is dropped when {self._release} loads the file"
                     self.losses.add(conversion.NOT_LOADED, row, name, message)
             for name in texts:
@@ -372,18 +372,18 @@ class Work:
             positions = self._run.positions(start, checked.num_rows).tolist()
             verdicts = (verdict(checked, name).to_pylist() for name in ("valid", "derived", "presence", "issues"))
             parts = zip(to_rows(canonical), native_rows(batch), positions, *verdicts, strict=True)
-            kept = []
+            rows = []
             for row, source, position, is_valid, derived, mask, notes in parts:
                 if not is_valid:
                     self.losses.add_excluded([position], "row")
                     continue
                 row |= {POSITION: position, SOURCE: {n: v for n, v in source.items() if n not in passed}}
                 row |= {TAKEN: taken_from_trace(derived), PRESENCE: mask}
-                kept += [{**row, REPORTED: [note["code"] for note in notes] if notes else []}]
+                rows += [{**row, REPORTED: [note["code"] for note in notes] if notes else []}]
                 for note in notes or ():
                     if note["code"] == NOT_FINITE.code:
                         self.losses.add(conversion.CHANGED, row, note["column"], note["message"], note["path"])
-            yield self._with_own_ids([self._with_own_calls(row) for row in kept] if of_session else kept)
+            yield self._with_own_ids([self._with_own_calls(row) for row in rows] if of_session else rows)
             start += checked.num_rows
 
     def _with_own_calls(self, row: dict[str, Any]) -> dict[str, Any]:
@@ -425,11 +425,11 @@ class Work:
             report = check_source(open_source(rows, format="databricks", outputs="generated"))
             masks = run_of(report).builder.masks.tolist()
             codes = [note.code for note in report.iter_issues()]
-            found = zip(report.iter_rows(), masks, report.valid_mask.tolist(), strict=True)
+            parts = zip(report.iter_rows(), masks, report.valid_mask.tolist(), strict=True)
             beside = {POSITION: evaluation.row, REPORTED: codes}
-            kept = [{**row, **beside, PRESENCE: mask} for row, mask, valid in found if valid]
-            self.losses.add_excluded([evaluation.row] * (report.row_count - len(kept)), "turn")
-            yield kept
+            valid_rows = [{**row, **beside, PRESENCE: mask} for row, mask, valid in parts if valid]
+            self.losses.add_excluded([evaluation.row] * (report.row_count - len(valid_rows)), "turn")
+            yield valid_rows
 
 
 # --- What a part of a conversion adds, which is kept: an interrupted conversion continues behind the parts that were

@@ -57,22 +57,22 @@ def matched(one: Iterable[str], other: Iterable[str]) -> tuple[int, int, int]:
 
 def submitted(everybody: Everybody) -> dict[int, dict[str, State]]:
     """The rows that reviewers have submitted, each with what they decided."""
-    found: dict[int, dict[str, State]] = {}
+    by_row: dict[int, dict[str, State]] = {}
     for name, states in everybody.items():
         for row, state in states.items():
             if state.get("status") == "submitted":
-                found.setdefault(row, {})[name] = state
-    return found
+                by_row.setdefault(row, {})[name] = state
+    return by_row
 
 
 def _decided(state: State) -> State:
     """The decisions of a state that two reviewers are compared by; of facts neither the order nor the spelling."""
-    found = {k: v for k, v in state.items() if v not in ([], {}, "", False)}
-    found = {k: v for k, v in found.items() if k in DECISIONS or k.startswith(FIX)}
-    found |= {k: sorted(map(normalized, found[k])) for k in TEXTS if k in found}
-    if "expected_response" in found:
-        found["expected_response"] = normalized(found["expected_response"])
-    return found
+    decisions = {k: v for k, v in state.items() if v not in ([], {}, "", False)}
+    decisions = {k: v for k, v in decisions.items() if k in DECISIONS or k.startswith(FIX)}
+    decisions |= {k: sorted(map(normalized, decisions[k])) for k in TEXTS if k in decisions}
+    if "expected_response" in decisions:
+        decisions["expected_response"] = normalized(decisions["expected_response"])
+    return decisions
 
 
 def _differ(states: Mapping[str, State]) -> bool:
@@ -91,14 +91,14 @@ def undecided(everybody: Everybody) -> list[int]:
 def merged_states(everybody: Everybody) -> dict[int, State]:
     """One state for each submitted row: what was decided together, or what all who submitted it agree on. A row on
     which they differ stays as it is."""
-    found = {}
+    by_row = {}
     for row, states in submitted(everybody).items():
         together = [state for state in states.values() if state.get("decided")]
         if together:
-            found[row] = together[-1]
+            by_row[row] = together[-1]
         elif not _differ(states):
-            found[row] = next(iter(states.values()))
-    return found
+            by_row[row] = next(iter(states.values()))
+    return by_row
 
 
 def excluded_rows(everybody: Everybody) -> dict[str, int]:
@@ -113,9 +113,9 @@ def excluded_rows(everybody: Everybody) -> dict[str, int]:
 
 def signed_rows(everybody: Everybody) -> dict[int, list[str]]:
     """The reviewers of each row of `merged_states`: those who decided it together, or all who submitted it."""
-    agreed, found = merged_states(everybody), submitted(everybody)
-    together = {row: [name for name, state in found[row].items() if state.get("decided")] for row in agreed}
-    return {row: names or list(found[row]) for row, names in together.items()}
+    agreed, by_row = merged_states(everybody), submitted(everybody)
+    together = {row: [name for name, state in by_row[row].items() if state.get("decided")] for row in agreed}
+    return {row: names or list(by_row[row]) for row, names in together.items()}
 
 
 class Agreement(Struct, frozen=True):
@@ -134,14 +134,14 @@ def agreement(everybody: Everybody, subject_of: Callable[[int], Subject]) -> lis
     """The agreement per kind of decision, of those that there was something to decide about."""
     both = {row: states for row, states in submitted(everybody).items() if len(states) > 1}
     subjects = {row: subject_of(row) for row in both}
-    found = [_of_choices(kind, data) for kind, data in sorted(_choices(both, subjects).items())]
-    found += [part for kind in TEXTS if (part := _of_texts(kind, both, subjects)).items]
+    agreements = [_of_choices(kind, data) for kind, data in sorted(_choices(both, subjects).items())]
+    agreements += [part for kind in TEXTS if (part := _of_texts(kind, both, subjects)).items]
     for kind in ("expected_response", "reference_trajectory", "tags"):
         values = [_values(kind, states, subjects[row]) for row, states in both.items()]
         values = [own for own in values if any(own)]
         same = sum(len({jsontext.value_key(value) for value in own}) == 1 for own in values)
-        found += [Agreement(kind, len(values), len(values), same)] if values else []
-    return found
+        agreements += [Agreement(kind, len(values), len(values), same)] if values else []
+    return agreements
 
 
 def _values(kind: str, states: Mapping[str, State], subject: Subject) -> list[Any]:
@@ -159,13 +159,13 @@ def _choices(
         subject = subjects[row]
         uris = {*subject.documents, *(uri for state in states.values() for uri in state.get("documents", ()))}
         for by, state in states.items():
-            found: list[tuple[str, str, Any]] = [("drop", "", bool(state.get("dropped")))]
-            found += [("conflict", "", state.get("choice"))] if subject.has_group else []
-            found += [("rating", "", state.get("rating"))] if any("rating" in s for s in states.values()) else []
-            found += [("fixes", path, state.get(path)) for path in subject.fixes]
+            choices: list[tuple[str, str, Any]] = [("drop", "", bool(state.get("dropped")))]
+            choices += [("conflict", "", state.get("choice"))] if subject.has_group else []
+            choices += [("rating", "", state.get("rating"))] if any("rating" in s for s in states.values()) else []
+            choices += [("fixes", path, state.get(path)) for path in subject.fixes]
             marks: Mapping[str, bool] = {"documents": subject.truth.get("documents") or {}, **state}["documents"]
-            found += [("documents", uri, marks.get(uri) is True) for uri in sorted(uris)]
-            for kind, name, value in found:
+            choices += [("documents", uri, marks.get(uri) is True) for uri in sorted(uris)]
+            for kind, name, value in choices:
                 kinds.setdefault(kind, []).append((by, f"{row} {name}", repr(value)))
     return {kind: data for kind, data in kinds.items() if any(value not in ("False", "None") for _, _, value in data)}
 

@@ -34,12 +34,12 @@ def bundle_page(session: Session, queue: str = "", redact: str | None = None) ->
     overview = session.overview(queue)
     rows = sorted({row for q in overview["queues"] if queue in ("", q["name"]) for row in q["rows"]})
     require_few(len(rows))
-    kept = set(rows)
-    queues = [{**q, "rows": [row for row in q["rows"] if row in kept]} for q in overview["queues"]]
+    members = set(rows)
+    queues = [{**q, "rows": [row for row in q["rows"] if row in members]} for q in overview["queues"]]
     overview["queues"] = [q for q in queues if q["rows"]]
     details = {row: session.detail(row) for row in rows}
-    overview["titles"] = [title if row in kept else "" for row, title in enumerate(overview["titles"])]
-    overview["ids"] = [name if row in kept else None for row, name in enumerate(overview["ids"])]
+    overview["titles"] = [title if row in members else "" for row, title in enumerate(overview["titles"])]
+    overview["ids"] = [name if row in members else None for row, name in enumerate(overview["ids"])]
     data: dict[str, Any] = {"overview": overview, "details": details, "seq": len(session.journal.events)}
     if redact is not None:
         data = _redacted_data(data, Redactor(redact).cell)
@@ -55,15 +55,15 @@ def bundle_page(session: Session, queue: str = "", redact: str | None = None) ->
 def _redacted_data(data: dict[str, Any], redact: Callable[[str], str]) -> dict[str, Any]:
     """The data with each text redacted, whatever its key is called; a row is still known by its number and its hash.
     A title is made of the redacted question: the one that a list shows was cut, and half an address is no address."""
-    found: dict[str, Any] = redacted(data, redact)
-    found["overview"]["reviewer"] = data["overview"]["reviewer"]  # whose the labels are
+    result: dict[str, Any] = redacted(data, redact)
+    result["overview"]["reviewer"] = data["overview"]["reviewer"]  # whose the labels are
     for row, detail in data["details"].items():
-        own = found["details"][row]
+        own = result["details"][row]
         for key, source in zip(_keys(own), _keys(detail), strict=True):
             key["hash"] = source["hash"]
-        asked = [turn["text"] for turn in own["turns"] if turn["text"] and turn["role"] == "user"]
-        found["overview"]["titles"][row] = (asked[-1] if asked else "")[:TITLE]
-    return found
+        questions = [turn["text"] for turn in own["turns"] if turn["text"] and turn["role"] == "user"]
+        result["overview"]["titles"][row] = (questions[-1] if questions else "")[:TITLE]
+    return result
 
 
 def _keys(detail: dict[str, Any]) -> list[dict[str, Any]]:

@@ -155,8 +155,8 @@ class Reviewed:
                 self.searched.append(
                     self._shelf.put(pa.record_batch({"text": pa.array(searched, pa.large_string())}))[0]
                 )
-                asked = rows.column("request").to_pylist()
-                questions.append(hashes_of([None if text is None else str(text) for text in asked]))
+                requests = rows.column("request").to_pylist()
+                questions.append(hashes_of([None if text is None else str(text) for text in requests]))
                 joining.append(unit_keys(rows))
                 truths.append(_filled(verdict(checked, "truth_hash")))
                 askings.append(_filled(verdict(checked, "request_hash")))
@@ -191,22 +191,22 @@ class Reviewed:
         """The fixes of each row, and the rows that are valid with all of theirs. Columns are not renamed here: that
         concerns all rows at once, and `validate --fix` does it."""
         codes = self.plan.codes - {columns.MISSPELLED_COLUMN.code}
-        found: dict[int, list[CellFix]] = {}
+        by_row: dict[int, list[CellFix]] = {}
         valid = self.valid.copy()
         if self.plan.format not in FIXED_FORMATS:
-            return found, valid
+            return by_row, valid
         fixed = fix_source(replace(self.source, batches=lambda: iter(self.batches), shares=None), codes=codes)
         start = 0
         with progress(lambda rows: rows / len(self)) as so_far:
             for batch, fixes in fixed.batches():
                 for fix in fixes:
-                    found.setdefault(fix.row, []).append(fix)
+                    by_row.setdefault(fix.row, []).append(fix)
                 if rows := sorted({fix.row for fix in fixes}):
                     changed = taken(batch, [row - start for row in rows])
                     valid[rows] = np.asarray(verdict(check_batch(changed, self.plan), "valid")).astype(bool)
                 start += batch.num_rows
                 so_far.add(batch.num_rows)
-        return found, valid
+        return by_row, valid
 
     # rows
 
@@ -236,8 +236,8 @@ class Reviewed:
         if not self.is_document or state.keys().isdisjoint(LABELS):
             return applied.unheld.get(0, [])
         batch, form = pa.Table.from_batches([applied.batch]), cast(TargetFormat, self.format)
-        lost = convert_eval_set(batch, form, on_invalid="keep").losses
-        return [label for label in LABELS if label in state and COLUMN_OF[label] in set(lost["column"])]
+        losses = convert_eval_set(batch, form, on_invalid="keep").losses
+        return [label for label in LABELS if label in state and COLUMN_OF[label] in set(losses["column"])]
 
     @cached_property
     def places(self) -> dict[str, list[str]]:
@@ -278,10 +278,10 @@ class Reviewed:
 
     def supported(self, masks: Array, usable: Array) -> Array:
         """How many metrics each row supports."""
-        found = np.zeros(len(masks), np.int64)
+        counts = np.zeros(len(masks), np.int64)
         for metric in self.metrics:
-            found += supports(metric, masks, usable, self.plan.outputs)
-        return found
+            counts += supports(metric, masks, usable, self.plan.outputs)
+        return counts
 
     @cached_property
     def gains(self) -> Array:
@@ -299,13 +299,13 @@ class Reviewed:
         in its independent unit, and after those whose question is new the ones that repeat it."""
         later = np.lexsort((np.arange(len(self)), self.run.builder.masks & GROUND_TRUTH == 0))
         of_unit, of_question = (_place_in_group(keys, later) for keys in (self._units, self.questions))
-        found: Array = of_unit + len(self) * (of_question > 0)
-        return found
+        ranks: Array = of_unit + len(self) * (of_question > 0)
+        return ranks
 
     def coverage(self) -> list[dict[str, Any]]:
         """Per metric the rows that support it and, of a rate, half of the interval: that of `profile` for rows whose
         questions differ, with its assumptions."""
-        found, known = [], dict[bytes, float]()  # many metrics need the same
+        entries, known = [], dict[bytes, float]()  # many metrics need the same
         for metric in self.metrics:
             mask = supports(metric, self.masks, self.usable, self.plan.outputs)
             key = mask.tobytes()
@@ -314,8 +314,8 @@ class Reviewed:
                 _, first = np.unique(self.questions[rows], return_index=True)
                 _, sizes = np.unique(self._units[rows[first]], return_counts=True)
                 known[key] = half_of_rate(0.5, sizes, Assumptions().cluster_correlation) if len(rows) else 0.5
-            found.append({"metric": metric.name, "rows": int(mask.sum()), "half": round(100 * known[key], 1)})
-        return found
+            entries.append({"metric": metric.name, "rows": int(mask.sum()), "half": round(100 * known[key], 1)})
+        return entries
 
     # rows that ask the same
 
@@ -343,11 +343,11 @@ def _last_questions(rows: pa.RecordBatch) -> Iterator[str]:
 
 def _place_in_group(keys: Array, order: Array) -> Array:
     """How many rows with the same key come before each row, in that order."""
-    found = np.zeros(len(keys), np.int64)
+    counts = np.zeros(len(keys), np.int64)
     sorted_ = order[np.argsort(keys[order], kind="stable")]
     starts = np.flatnonzero(np.append(True, np.diff(keys[sorted_]) != 0)[: len(keys)])
-    found[sorted_] = np.arange(len(keys)) - np.repeat(starts, np.diff(np.append(starts, len(keys))))
-    return found
+    counts[sorted_] = np.arange(len(keys)) - np.repeat(starts, np.diff(np.append(starts, len(keys))))
+    return counts
 
 
 def _groups(hashes: Array) -> list[list[int]]:

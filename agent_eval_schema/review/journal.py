@@ -196,15 +196,15 @@ class Journal(Struct, dict=True):
         typed and not entered is no step, and stays."""
         with self._alone():
             undone = {event.undoes for event in self.events}
-            left = [
+            events = [
                 event
                 for event in self.events
                 if event.op == "set" and event.seq not in undone and not event.path.startswith(DRAFT)
             ]
-            if not left:
+            if not events:
                 return []
-            last = left[-1].first or left[-1].seq
-            step = [event for event in left if (event.first or event.seq) == last]
+            last = events[-1].first or events[-1].seq
+            step = [event for event in events if (event.first or event.seq) == last]
             return self._write([(Change(e.row, e.path, e.new, e.old), e.seq) for e in reversed(step)])
 
     def _write(self, changes: Sequence[tuple[Change, int | None]], step: str | None = None) -> list[Event]:
@@ -317,7 +317,7 @@ def in_file_name(reviewer: str) -> str:
             f"--reviewer: expected a name of 1 to {MOST_NAME} characters, without blanks around it and without line "
             f"ends, got {visible(reviewer)[: MOST_NAME + 16]!r}"
         )
-    return re.sub(r"[^\w.@+' -]", lambda found: quote(found[0], safe=""), name)
+    return re.sub(r"[^\w.@+' -]", lambda match: quote(match[0], safe=""), name)
 
 
 MOST_NAME = 64
@@ -326,24 +326,24 @@ MOST_NAME = 64
 
 def read_journal(path: str) -> Journal:
     """The journal in a file, with the name of its reviewer: that in its lines, as a file may have been renamed."""
-    found = Journal("", path)
-    names = list(dict.fromkeys(event.by for event in found.events))
+    journal = Journal("", path)
+    names = list(dict.fromkeys(event.by for event in journal.events))
     if len(names) > 1:
         raise EvalSetError(
             f"{path}: expected the journal of one reviewer, got lines of {', '.join(map(visible, names))}: split it"
         )
-    found.by = names[0] if names else unquote(os.path.basename(path).removesuffix(JOURNALS).rpartition(".")[2])
-    return found
+    journal.by = names[0] if names else unquote(os.path.basename(path).removesuffix(JOURNALS).rpartition(".")[2])
+    return journal
 
 
 def own_journal(data: str, reviewer: str) -> Journal:
     """The journal of a reviewer of a file. Raises EvalSetError if the file of that name is of another one, as where
     capitals are the same."""
     path = journal_path(data, reviewer)
-    found = Journal(reviewer, path)
-    if other := next((event.by for event in found.events if event.by != reviewer), None):
+    journal = Journal(reviewer, path)
+    if other := next((event.by for event in journal.events if event.by != reviewer), None):
         raise EvalSetError(f"{path}: expected the journal of {visible(reviewer)}, got that of {visible(other)}")
-    return found
+    return journal
 
 
 def other_journals(data: str, reviewer: str, known: Container[str | None] = ()) -> Iterator[Journal]:
@@ -356,5 +356,5 @@ def other_journals(data: str, reviewer: str, known: Container[str | None] = ()) 
 
 def journal_schema() -> dict[str, Any]:
     """The JSON Schema of a line of a journal."""
-    found = msgspec.json.schema(Event)
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "A line of a review journal", **found}
+    schema = msgspec.json.schema(Event)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "A line of a review journal", **schema}

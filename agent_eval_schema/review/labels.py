@@ -95,7 +95,7 @@ EXAMPLES: Mapping[str, Any] = {
 def places_of(form: Format) -> dict[str, list[str]]:
     """Where a format has each label that it can hold: a column, and the keys below it."""
     empty = dict.fromkeys(COLUMNS)
-    before, found = _written(form, empty), {}
+    before, places = _written(form, empty), {}
     for label, example in EXAMPLES.items():
         after = with_labels(empty, {label: example})
         value: Any = {k: v for k, v in _written(form, after).items() if v != before.get(k)}
@@ -103,8 +103,8 @@ def places_of(form: Format) -> dict[str, list[str]]:
         while isinstance(value, dict) and len(value) == 1 and value != example:
             key, value = next(iter(value.items()))
             path += [key] if path[-1:] != [key] else []  # guidelines without a name have that of their column
-        found[label] = path
-    return {label: path for label, path in found.items() if path}
+        places[label] = path
+    return {label: path for label, path in places.items() if path}
 
 
 GUIDELINES = "guidelines"
@@ -156,8 +156,8 @@ def apply_states(
     fixed = _edited(batch, edits, plan)
     cells, unheld = _of_labels(fixed, states, plan)
     if unheld:  # a label that is not held leaves nothing behind
-        held = {r: {k: v for k, v in state.items() if k not in unheld.get(r, ())} for r, state in states.items()}
-        cells, _ = _of_labels(fixed, held, plan)
+        rest = {r: {k: v for k, v in state.items() if k not in unheld.get(r, ())} for r, state in states.items()}
+        cells, _ = _of_labels(fixed, rest, plan)
     for row, state in states.items():
         if rated := {column: state[path] for path, column in RATING.items() if path in state}:
             cells[row] = {**cells.get(row, {}), **rated}
@@ -181,9 +181,9 @@ def _of_labels(
     unheld = {}
     back = canonical_rows(taken(_edited(batch, cells, plan), labeled), plan)
     for row, before, after in zip(labeled, wanted, back, strict=True):
-        lost = [name for name in LABELS if name in states[row] and not _same(before, after, COLUMN_OF[name])]
-        if lost:
-            unheld[row] = lost
+        labels = [name for name in LABELS if name in states[row] and not _same(before, after, COLUMN_OF[name])]
+        if labels:
+            unheld[row] = labels
     return {row: own for row, own in cells.items() if own}, unheld
 
 
@@ -250,6 +250,6 @@ def merged(own: Any, before: Any, after: Any) -> Any:
                 result[key] = value
         return result
     if isinstance(after, list) and isinstance(own, list) and isinstance(before, list) and len(own) == len(before):
-        kept = {jsontext.encode(b): o for b, o in zip(before, own, strict=True)}
-        return [kept.get(jsontext.encode(entry), jsontext.without_null(entry)) for entry in after]
+        by_text = {jsontext.encode(b): o for b, o in zip(before, own, strict=True)}
+        return [by_text.get(jsontext.encode(entry), jsontext.without_null(entry)) for entry in after]
     return jsontext.without_null(after)

@@ -121,15 +121,15 @@ class Answers:
         return {}
 
     def preview(self, what: Any) -> Any:
-        reviewing, told, hidden = self._reviewing(what)
-        found: dict[str, Any] = {"summary": [*reviewing.summary(), *told], "out": self.outs[what]}
-        found["reviewers"] = 1 + len(self._session.of_others())
+        reviewing, reasons, hidden = self._reviewing(what)
+        answer: dict[str, Any] = {"summary": [*reviewing.summary(), *reasons], "out": self.outs[what]}
+        answer["reviewers"] = 1 + len(self._session.of_others())
         if hidden:
-            return {**found, "hidden": hidden, "changes": [], "count": 0}
+            return {**answer, "hidden": hidden, "changes": [], "count": 0}
         changed = reviewing.changes()
         shown = changed.head(MOST_CHANGES)
         return {
-            **found,
+            **answer,
             "hidden": 0,
             "count": len(changed),
             "changes": [
@@ -146,9 +146,9 @@ class Answers:
             return Reviewing(session.reviewed, session.states), [], 0
         everybody = {session.journal.by: session.states, **session.of_others()}
         states, mine = merged_states(everybody), session.states
-        told = [f"{plural(count, 'row')} excluded: {why}" for why, count in excluded_rows(everybody).items()]
+        reasons = [f"{plural(count, 'row')} excluded: {why}" for why, count in excluded_rows(everybody).items()]
         hidden = [row for row in states if mine.get(row, {}).get("status") != SUBMITTED]
-        return Reviewing(session.reviewed, states), told, len(hidden)
+        return Reviewing(session.reviewed, states), reasons, len(hidden)
 
     def write(self, body: Any) -> Any:
         path, what = _of_type(body, "path", str), body.get("what")
@@ -165,12 +165,12 @@ class Answers:
 
     def _after(self, changed: Iterable[int], row: int | None = None) -> dict[str, Any]:
         session, rows = self._session, sorted(changed)
-        found: dict[str, Any] = {
+        answer: dict[str, Any] = {
             "rows": rows, "states": {n: session.state(n) for n in rows}, "progress": session.progress(),
         }  # fmt: skip
         if row is not None:
-            found |= {"row": row, "check": session.check(row, session.state(row)), "others": session.others_of(row)}
-        return found
+            answer |= {"row": row, "check": session.check(row, session.state(row)), "others": session.others_of(row)}
+        return answer
 
 
 def bought(session: Session, path: str) -> dict[str, Any]:
@@ -231,12 +231,12 @@ def make_app(answers: Answers, session: Session, token: str, port: int) -> ASGI:
     def answer(value: Any, status: int = 200) -> Response:
         return Response(msgspec.json.encode(value), status, headers, "application/json")
 
-    def run(name: str, given: Any) -> Response:
+    def run(name: str, value: Any) -> Response:
         try:
             with session.up_to_date():
-                return answer(getattr(answers, name)(given))
+                return answer(getattr(answers, name)(value))
         except Stale as error:
-            return answer({"error": f"{error} was changed in another window", "states": answers.states(given)}, 409)
+            return answer({"error": f"{error} was changed in another window", "states": answers.states(value)}, 409)
         except EvalSetError as error:
             return answer({"error": str(error)}, 507 if ": not saved: " in str(error) else 400)
         except (KeyError, TypeError, AttributeError, msgspec.ValidationError) as error:
@@ -255,10 +255,10 @@ def make_app(answers: Answers, session: Session, token: str, port: int) -> ASGI:
                 if len(body) > MOST_BODY:
                     return answer({"error": "the request is too large"}, 413)
             try:
-                given = decoded(body, object, "request", "reload the page")
+                value = decoded(body, object, "request", "reload the page")
             except EvalSetError as error:
                 return answer({"error": f"the request is not JSON: {error}"}, 400)
-            return await run_in_threadpool(run, name, given)
+            return await run_in_threadpool(run, name, value)
 
         return handle
 

@@ -119,7 +119,7 @@ class Session:
                 rows.setdefault(pair, []).append(row)
             if pair[0] is not None and pair[0] in names:
                 ids.setdefault(pair[0], []).append(row)
-        by_id = {name: found[0] for name, found in ids.items() if len(found) == 1}
+        by_id = {name: numbers[0] for name, numbers in ids.items() if len(numbers) == 1}
         for keys in keys_of:
             taken = {found for key in keys if (found := self.row_of(key)) is not None}
             for key in keys:
@@ -151,13 +151,13 @@ class Session:
     def _at(self, states: Mapping[RowKey, State]) -> dict[int, State]:
         """States by rows. What was decided about a row before it changed counts until it is decided anew, but the row
         has to be submitted again."""
-        found: dict[int, State] = {}
+        by_row: dict[int, State] = {}
         for key, state in states.items():
             row = self.row_of(key)
             if row is not None and (key == self.reviewed.key(row) or self.reviewed.key(row) not in states):
                 is_same = key.hash == self.reviewed.hashes[row]
-                found[row] = state if is_same else {path: v for path, v in state.items() if path != "status"}
-        return found
+                by_row[row] = state if is_same else {path: v for path, v in state.items() if path != "status"}
+        return by_row
 
     @property
     def states(self) -> dict[int, State]:
@@ -209,26 +209,26 @@ class Session:
 
     def removed(self) -> dict[int, dict[str, set[str]]]:
         """The labels and ratings that reviewers gave and have taken away, by row and reviewer."""
-        found: dict[int, dict[str, set[str]]] = {}
+        by_row: dict[int, dict[str, set[str]]] = {}
         for journal in (self.journal, *self.others):
             now = self._at(journal.states())
             for event in journal.events:
                 row = self.row_of(event.row)
                 if row is not None and event.path in (*LABELS, "rating") and event.path not in now.get(row, {}):
-                    found.setdefault(row, {}).setdefault(journal.by, set()).add(event.path)
-        return found
+                    by_row.setdefault(row, {}).setdefault(journal.by, set()).add(event.path)
+        return by_row
 
     # --- queues
 
     def refresh(self) -> None:
         """Make the queues anew: until then they keep their rows and order, whatever is decided."""
         states = self.states
-        made = {queue.name: list(queue.rows(self.reviewed, states)) for queue in QUEUES}
-        made["rows"], made["changed"] = self._rows, sorted(self._changed)
-        made["overlap"] = overlap(self.reviewed, self._overlap) if self._overlap else []
+        queues = {queue.name: list(queue.rows(self.reviewed, states)) for queue in QUEUES}
+        queues["rows"], queues["changed"] = self._rows, sorted(self._changed)
+        queues["overlap"] = overlap(self.reviewed, self._overlap) if self._overlap else []
         mine = {row for row, state in states.items() if state.get("status") == SUBMITTED}
-        made["together"] = [row for row in undecided({self.journal.by: states, **self.of_others()}) if row in mine]
-        self._queues = {name: made[name] for name in QUEUE_NAMES}
+        queues["together"] = [row for row in undecided({self.journal.by: states, **self.of_others()}) if row in mine]
+        self._queues = {name: queues[name] for name in QUEUE_NAMES}
         self._members = {name: frozenset(rows) for name, rows in self._queues.items()}
         self._answered, self._counts = {}, Counter()
         for row, state in states.items():
@@ -270,7 +270,7 @@ class Session:
             "progress": self.progress(),
             "reviewers": [self.journal.by, *(journal.by for journal in self.others)],
             "notes": self._notes(),
-            "agreement": [{"text": agreement_text(found), **structs.asdict(found)} for found in self.agreement()],
+            "agreement": [{"text": agreement_text(part), **structs.asdict(part)} for part in self.agreement()],
         }
 
     def agreement(self) -> list[Agreement]:
@@ -287,15 +287,15 @@ class Session:
 
     def _notes(self) -> list[str]:
         """What a reviewer has to know when a review begins."""
-        found = []
+        notes = []
         if self.reviewed.is_canonical:
             form = self.reviewed.format
-            found.append(f"The format {form} has no place for labels: the reviewed file has the canonical columns.")
+            notes.append(f"The format {form} has no place for labels: the reviewed file has the canonical columns.")
         if self.gone:
-            found.append(f"{len(self.gone):,} rows of the journals are not in this file: their labels stay there.")
+            notes.append(f"{len(self.gone):,} rows of the journals are not in this file: their labels stay there.")
         unread = {journal.by: journal.unread for journal in (self.journal, *self.others) if journal.unread}
-        found += [f"{n:,} lines of the journal of {by} cannot be read and are ignored." for by, n in unread.items()]
-        return found
+        notes += [f"{n:,} lines of the journal of {by} cannot be read and are ignored." for by, n in unread.items()]
+        return notes
 
     def _offered(self, label: str, most: int) -> list[str]:
         """The guidelines or the facts that most rows have, of the file and of the reviewer, to be offered."""
@@ -327,7 +327,7 @@ class Session:
         turns, documents = turns_of((canonical["request"] or {}).get("messages", [])), canonical["retrieved_context"]
         truth, live = self._truth(canonical), self.check(row, state)
         wrong = self._wrong(native_rows(batch)[0], truth, live["issues"]) if reviewed.issues_at(row) else {}
-        found = {
+        detail = {
             "n": row,
             "id": reviewed.ids[row],
             "key": structs.asdict(reviewed.key(row)),
@@ -351,8 +351,8 @@ class Session:
             "others": self.others_of(row),
             **live,
         }
-        found["trees"] = trees_of(texts_of(found)) if with_markdown else []
-        return {name: for_browser(value) for name, value in found.items()}
+        detail["trees"] = trees_of(texts_of(detail)) if with_markdown else []
+        return {name: for_browser(value) for name, value in detail.items()}
 
     def _require(self, row: int, option: str = "") -> None:
         if not 0 <= row < len(self.reviewed):
@@ -375,7 +375,7 @@ class Session:
         """The values of labels that cannot be read, as a person corrects them; the strings in a list are labels."""
         places = self.reviewed.places
         wrong = {i["path"] for i in issues if i["severity"] == Severity.ERROR}
-        found: dict[str, str] = {}
+        texts: dict[str, str] = {}
         for label, path in places.items():
             at = re.compile(re.escape(".".join(path)) + r"(?![^.\[])")
             if truth[label] or list(places.values()).count(path) > 1 or not any(map(at.match, wrong)):
@@ -389,8 +389,8 @@ class Session:
                 value = rest[0] if len(rest) == 1 else rest
             is_text = label in TEXTS or (label == "expected_response" and ".".join(path) in wrong)
             if value not in (None, "", [], {}) and (is_text or not isinstance(value, list | dict)):
-                found[label] = as_text(value)
-        return found
+                texts[label] = as_text(value)
+        return texts
 
     def _changes(self, row: int, batch: pa.RecordBatch) -> list[dict[str, str | None]]:
         """The cells of a row that differ from those of its label, before and after."""
@@ -453,22 +453,22 @@ class Session:
 
     def _copied(self, batch: pa.RecordBatch, state: State) -> list[dict[str, Any]]:
         """An issue for each label that is the answer of the agent: of a dataset it is one if most rows have it."""
-        told = [("expected_response", state.get("expected_response", ""))]
-        told += [(f"expected_facts[{i}]", fact) for i, fact in enumerate(state.get("expected_facts", ()))]
-        if not any(text for _, text in told):
+        labels = [("expected_response", state.get("expected_response", ""))]
+        labels += [(f"expected_facts[{i}]", fact) for i, fact in enumerate(state.get("expected_facts", ()))]
+        if not any(text for _, text in labels):
             return []
         answer = (canonical_rows(batch, self.reviewed.plan)[0]["response"] or "").strip()
         message = "expected a label of a person; got the answer of the agent, which would be compared with itself"
         rule = {"code": COPIED_TRUTH.code, "message": message, "hint": ""}
-        return [{**rule, "path": path} for path, text in told if answer and text.strip() == answer]
+        return [{**rule, "path": path} for path, text in labels if answer and text.strip() == answer]
 
     def _excerpts(self, notes: Sequence[Mapping[str, Any]], batch: pa.RecordBatch) -> dict[Any, Excerpt]:
         """The part of the cell that each issue is about, by column and path."""
         plan = self.reviewed.plan
         places = {(note.get("column"), note["path"]) for note in notes} if plan.values else ()
         issues = [Issue(0, None, column, path, "", "", Severity.ERROR, "", "", "") for column, path in places if column]
-        found = excerpts(issues, [batch], find_format(plan.format).read)
-        return {(column, path): excerpt for (_, column, path), excerpt in found.items()}
+        by_place = excerpts(issues, [batch], find_format(plan.format).read)
+        return {(column, path): excerpt for (_, column, path), excerpt in by_place.items()}
 
     @staticmethod
     def _issue(note: Mapping[str, Any], excerpt: Excerpt | None) -> dict[str, Any]:
@@ -482,7 +482,7 @@ class Session:
 
     def apply(self, changes: Sequence[Mapping[str, Any]], step: str | None = None) -> list[Event]:
         """Make changes, each of a row, a path, the old and the new value. They are saved when this returns."""
-        made: list[Change] = []
+        edits: list[Change] = []
         known = set[RowKey]()
         for change in changes:
             row, path = self.row_in(change), change["path"]
@@ -491,10 +491,10 @@ class Session:
             require_value(path, change.get("new"))
             key, cells = self.reviewed.key(row), self._first_cells(row)
             if key not in known and self.journal.state_of(key) is None:  # what was decided before the row changed
-                made += [Change(key, name, None, value, cells) for name, value in self.state(row).items()]
+                edits += [Change(key, name, None, value, cells) for name, value in self.state(row).items()]
             known.add(key)
-            made.append(Change(key, path, change.get("old"), change.get("new"), cells))
-        self.journal.append(made, step)
+            edits.append(Change(key, path, change.get("old"), change.get("new"), cells))
+        self.journal.append(edits, step)
         return self._taken()
 
     def _first_cells(self, row: int) -> dict[str, str] | None:
@@ -579,10 +579,10 @@ class Session:
     def search(self, text: str, limit: int = 10_000) -> list[int]:
         """The rows whose cells contain a text, in any case."""
         wanted = text.casefold().strip()
-        found: list[int] = []
+        rows: list[int] = []
         for start, texts in zip(self.reviewed.starts, self.reviewed.searched if wanted else (), strict=bool(wanted)):
-            found += (np.flatnonzero(pc.match_substring(texts, wanted)) + start).tolist()
-        return found[:limit]
+            rows += (np.flatnonzero(pc.match_substring(texts, wanted)) + start).tolist()
+        return rows[:limit]
 
 
 def _is_labeled(state: State) -> bool:
@@ -609,14 +609,14 @@ def texts_of(detail: Mapping[str, Any]) -> list[Any]:
 
 def turns_of(messages: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """The messages of a conversation, as a page shows them."""
-    found = []
+    turns = []
     for message in messages:
         content = message.get("content")
         text = chat.join_text(content)
-        calls = [{"tool_name": name, "tool_input": given or {}} for name, given in chat.read_tool_calls([message])]
+        calls = [{"tool_name": name, "tool_input": inputs or {}} for name, inputs in chat.read_tool_calls([message])]
         shown = text if isinstance(text, str) else as_text(content)
-        found.append({"role": message["role"], "text": shown, "calls": calls, "images": list(images_of(content))})
-    return found
+        turns.append({"role": message["role"], "text": shown, "calls": calls, "images": list(images_of(content))})
+    return turns
 
 
 def images_of(content: Any) -> Iterator[str]:
@@ -637,7 +637,7 @@ KEPT = 10_000
 
 def _kept(batch: pa.RecordBatch) -> dict[str, str]:
     """The cells of the one row of a batch, as a journal keeps them."""
-    found = {name: text for name, value in native_rows(batch)[0].items() if (text := as_text(value))}
-    long = {name: text for name, text in found.items() if len(text) > KEPT}
+    texts = {name: text for name, value in native_rows(batch)[0].items() if (text := as_text(value))}
+    long = {name: text for name, text in texts.items() if len(text) > KEPT}
     hashes = {name: hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16] for name, text in long.items()}
-    return found | {name: f"{text[:KEPT]}… ({len(text):,} characters, {hashes[name]})" for name, text in long.items()}
+    return texts | {name: f"{text[:KEPT]}… ({len(text):,} characters, {hashes[name]})" for name, text in long.items()}

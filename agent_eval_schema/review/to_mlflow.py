@@ -83,13 +83,13 @@ def log_labels(session: Session, *, tracking_uri: str | None = None) -> dict[str
             continue
         done["tags_not_kept"] += "tags" in labels
         labeled = with_labels(canonical, state)
-        told = expectations_of({COLUMN_OF[n]: labeled[COLUMN_OF[n]] for n in labels if COLUMN_OF[n] in EXPECTATION_OF})
+        truth = expectations_of({COLUMN_OF[n]: labeled[COLUMN_OF[n]] for n in labels if COLUMN_OF[n] in EXPECTATION_OF})
         with store.reporting_errors(), store.active():
             for reviewer in dict.fromkeys([*signed.get(row, ()), *gone]):
                 own = state if reviewer in signed.get(row, ()) else {}
                 paths = {*gone.get(reviewer, ()), *own}
                 names = [EXPECTATION_OF[c] for n, c in COLUMN_OF.items() if n in paths and c in EXPECTATION_OF]
-                wanted = {name: told.get(name) if own else None for name in names}
+                wanted = {name: truth.get(name) if own else None for name in names}
                 done.update(_log(store, trace_id, wanted, reviewer))
                 if "rating" in paths:
                     done.update(_rate(store, trace_id, own.get("rating"), own.get("reason"), reviewer))
@@ -100,8 +100,8 @@ def _rate(store: Store, trace_id: str, rating: str | None, reason: str | None, r
     """Make what a reviewer thinks of the answer feedback of the trace, in place of that of an earlier call."""
     mlflow = store.mlflow
     source = mlflow.entities.AssessmentSource(source_type=HUMAN, source_id=reviewer)
-    name, found = RATING["rating"], store.client.get_trace(trace_id).info.assessments
-    before = [a for a in found if a.feedback and a.name == name and a.source == source]
+    name, assessments = RATING["rating"], store.client.get_trace(trace_id).info.assessments
+    before = [a for a in assessments if a.feedback and a.name == name and a.source == source]
     if [(a.feedback.value, a.rationale) for a in before] == [(rating, reason)]:
         yield "unchanged"
         return

@@ -85,8 +85,8 @@ class Reviewing:
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The rows as they would be written."""
         for start, applied in zip(self._reviewed.starts, self._applied, strict=True):
-            kept = sorted({*range(start, start + applied.batch.num_rows)}.difference(self.dropped))
-            yield taken(applied.batch, [row - start for row in kept]) if self.dropped else applied.batch
+            rows = sorted({*range(start, start + applied.batch.num_rows)}.difference(self.dropped))
+            yield taken(applied.batch, [row - start for row in rows]) if self.dropped else applied.batch
 
     @property
     def source(self) -> Source:
@@ -123,29 +123,29 @@ class Reviewing:
             after += [taken(applied.batch, own)] if own or not after else []
         old = replace(reviewed.source, batches=lambda: iter(before), shares=None, differs_from_file=True, lines=None)
         with _advising():
-            found = diff_eval_sets(old, replace(self.source, batches=lambda: iter(after))).changed
-        return found.assign(old_row=[rows[row] for row in found["old_row"]])
+            changes = diff_eval_sets(old, replace(self.source, batches=lambda: iter(after))).changed
+        return changes.assign(old_row=[rows[row] for row in changes["old_row"]])
 
     def summary(self) -> list[str]:
         """What would be written, and what would not."""
         cells = ", ".join(f"{column} {count:,}" for column, count in self.cells.most_common())
-        found = [f"{plural(self.rows, 'row')} changed: {cells}" if self.rows else "no cell changed"]
+        lines = [f"{plural(self.rows, 'row')} changed: {cells}" if self.rows else "no cell changed"]
         if self.dropped:
-            found.append(f"{plural(len(self.dropped), 'row')} excluded")
+            lines.append(f"{plural(len(self.dropped), 'row')} excluded")
         if self._reviewed.is_canonical:
-            found.append(f"the format {self._reviewed.format} has no place for labels: canonical rows are written")
+            lines.append(f"the format {self._reviewed.format} has no place for labels: canonical rows are written")
         if self._reviewed.is_document and (rated := sum("rating" in state for state in self._states.values())):
-            found.append(f"the ratings of {plural(rated, 'row')} are not in a document: they stay in the journal")
+            lines.append(f"the ratings of {plural(rated, 'row')} are not in a document: they stay in the journal")
         for label, count in self.unheld.items():
             where = f"{label} of {plural(count, 'row')}"
-            found.append(f"{where}: the format {self._reviewed.format} cannot hold it; it stays in the journal")
+            lines.append(f"{where}: the format {self._reviewed.format} cannot hold it; it stays in the journal")
         if typed := sorted(r for r, s in self._states.items() if any(p.startswith(DRAFT) and s[p] for p in s)):
-            found.append(f"{plural(len(typed), 'row')} with text that is typed and not entered: {_named(typed)}")
-        if lost := self._left_out():
-            found.append(
-                f"{plural(len(lost), 'invalid row')} cannot be written: {_named(lost)}; correct or drop what is wrong"
+            lines.append(f"{plural(len(typed), 'row')} with text that is typed and not entered: {_named(typed)}")
+        if rows := self._left_out():
+            lines.append(
+                f"{plural(len(rows), 'invalid row')} cannot be written: {_named(rows)}; correct or drop what is wrong"
             )
-        return found
+        return lines
 
     @cached_property
     def _document(self) -> Conversion:
@@ -157,9 +157,9 @@ class Reviewing:
         """The rows that a document cannot contain, as the reviewed file numbers them."""
         if not self._reviewed.is_document:
             return []
-        kept = np.delete(np.arange(len(self._reviewed)), self.dropped)
+        numbers = np.delete(np.arange(len(self._reviewed)), self.dropped)
         losses = self._document.losses
-        return [int(kept[row]) for row in losses["row"][losses["code"] == LEFT_OUT.code]]
+        return [int(numbers[row]) for row in losses["row"][losses["code"] == LEFT_OUT.code]]
 
     def write(self, path: str) -> None:
         """Write the rows. Raises EvalSetError if the source has changed since it was read, or is the file itself."""

@@ -220,7 +220,7 @@ OBJECTS = [('{"x": 1, "y": 2}', {"x": 1, "y": 3}), ({"x": 1, "y": 2}, '{"x":1,"y
 
 @pytest.mark.parametrize(("given", "came"), OBJECTS)
 def test_of_an_object_that_comes_back_as_text_only_what_differs_is_missing(given: Any, came: Any) -> None:
-    assert [(found.path, found.value, found.came) for found in _missing(0, ("a",), given, came, Lists())] == [
+    assert [(found.path, found.value, found.back) for found in _missing(0, ("a",), given, came, Lists())] == [
         (("a", "y"), 2, 3)
     ]
 
