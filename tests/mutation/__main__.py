@@ -35,9 +35,7 @@ from msgspec import Struct
 
 from tests.conftest import WITHOUT_NEEDS
 from tests.mutation.coverage import FOLDER, PACKAGE, ROOT, Block, Coverage, Loader, Recorder, blocks
-from tests.mutation.mutants import Mutant, mutants
-
-EQUIVALENT = Path(__file__).with_name("equivalent.txt")
+from tests.mutation.mutants import Mutant, equivalent, mutants, name_of
 
 LIMIT = 60
 """Seconds of processor time. A mutant that needs more does not end: it is killed."""
@@ -109,17 +107,13 @@ def _sample(arguments: argparse.Namespace) -> list[Change]:
     if arguments.of:
         lines = Path(arguments.of).read_text().splitlines()
         names = {line.split("  ", 2)[2] for line in lines if line.startswith(("survived", "no test"))}
-        found = [entry for entry in found if _name(entry[0], entry[2]) in names]
+        found = [entry for entry in found if name_of(entry[0], entry[2]) in names]
     some = sorted(random.Random(arguments.seed).sample(range(len(found)), min(arguments.count, len(found))))
-    same = {line.partition("  ")[0] for line in EQUIVALENT.read_text().splitlines() if line and line[0] != "#"}
-    left = [entry for i in some if _name(*(entry := found[i])[::2]) not in same]
+    same = equivalent()
+    left = [entry for i in some if name_of(*(entry := found[i])[::2]) not in same]
     print(f"{len(left)} of {len(found)} mutants, {len(some) - len(left)} equivalent ones left out", flush=True)
     random.Random(arguments.seed).shuffle(left)  # what is judged first is a sample, too
     return [_change(*entry) for entry in left]
-
-
-def _name(module: str, mutant: Mutant) -> str:
-    return f"{module}:{mutant.function[0] if mutant.function else ''}: {mutant.text}"
 
 
 def _change(module: str, tree: ast.Module, mutant: Mutant) -> Change:
@@ -131,7 +125,7 @@ def _change(module: str, tree: ast.Module, mutant: Mutant) -> Change:
         code = compile(tree, str(PACKAGE / module), "exec")
     finally:
         mutant.undo()
-    return Change(module, mutant, _name(module, mutant), code, block, reads)
+    return Change(module, mutant, name_of(module, mutant), code, block, reads)
 
 
 def _defined(statement: ast.stmt) -> Iterable[str]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
@@ -33,6 +34,17 @@ class Mutant(Struct, frozen=True):
     text: str
     make: Callable[[], None]
     undo: Callable[[], None]
+
+
+def name_of(module: str, mutant: Mutant) -> str:
+    """The name of a mutant of a module, whose path is relative to the package."""
+    return f"{module}:{mutant.function[0] if mutant.function else ''}: {mutant.text}"
+
+
+def equivalent() -> frozenset[str]:
+    """The names of the mutants that are the same program."""
+    lines = Path(__file__).with_name("equivalent.txt").read_text("utf-8").splitlines()
+    return frozenset(line.partition("  ")[0] for line in lines if line and line[0] != "#")
 
 
 def mutants(tree: ast.Module) -> Iterator[Mutant]:
