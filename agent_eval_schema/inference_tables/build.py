@@ -84,16 +84,16 @@ class EmbeddedBuild(EvalSetBuild["pd.DataFrame"]):
 
         def staying() -> Iterator[pa.RecordBatch]:
             for part, batch in finished:
-                found = split_by_validity(batch, self._plan, part.unit == EXISTING_UNIT)
-                self._updates.append(found.updates)
-                for name, counts in found.counts.items():
+                split = split_by_validity(batch, self._plan, part.unit == EXISTING_UNIT)
+                self._updates.append(split.updates)
+                for name, counts in split.counts.items():
                     self._counts[name] += counts
-                if found.invalid.num_rows:
-                    self._work.commit_batches(f"invalid/{part.name}.arrow", [found.invalid])
-                self._run.add(found.rows)
+                if split.invalid.num_rows:
+                    self._work.commit_batches(f"invalid/{part.name}.arrow", [split.invalid])
+                self._run.add(split.rows)
                 seen(batch.num_rows)
-                if found.rows.num_rows:
-                    yield out_rows(found.rows, self._schema)
+                if split.rows.num_rows:
+                    yield out_rows(split.rows, self._schema)
 
         def large() -> Iterator[pa.RecordBatch]:
             batches = joined(staying(), ROWS_AT_LEAST, BYTES_AT_LEAST)
@@ -326,15 +326,15 @@ def build_set(
             logged += size
             so_far.add(size)
     add_side_tables(work, options)
-    found = decided(work, plan)
+    decisions = decided(work, plan)
     build = EmbeddedBuild(plan, work, options.hook, source.remarks)
     build._tables = names
-    kept = dict(found["reasons"]).get(None, 0) + work.existing_rows()
-    with progress(lambda done: done / max(kept, 1)) as so_far:
+    total = dict(decisions["reasons"]).get(None, 0) + work.existing_rows()
+    with progress(lambda done: done / max(total, 1)) as so_far:
         build.store(finish(job, options.hook), so_far.add, out)
     seconds = time.perf_counter() - start
     family, why = (plan.family, reason) if traces is None else (traces.name, "one row per trace")
-    build.summarize(found, logged=logged, table=source.name, seconds=seconds, format=family, format_reason=why)
+    build.summarize(decisions, logged=logged, table=source.name, seconds=seconds, format=family, format_reason=why)
     return build
 
 

@@ -51,7 +51,7 @@ def build_file(
         require_out(path)
     for path in filter(None, (html, None if out == STDOUT else manifest_of(out))):
         require_place(path)
-    settle(_written(out, excluded, html), _read(table, chosen))
+    settle(_written(out, excluded, html), _inputs(table, chosen))
     # What goes to stdout or to a URL is built in a temporary folder.
     folder = TemporaryFolder() if out == STDOUT or is_url(out) else None
     if folder is not None and resume:
@@ -92,7 +92,7 @@ def build_on_spark(
     run."""
     from agent_eval_schema.io.spark import read_table, require_new, spark_session
 
-    settle(_written(out, excluded, html), _read(table, chosen))
+    settle(_written(out, excluded, html), _inputs(table, chosen))
     for path in filter(None, (out, excluded)):
         require_new(path)
     for path in filter(None, (html, manifest_of(out))):
@@ -118,7 +118,7 @@ def _written(out: str, excluded: str | None, html: str | None) -> dict[str, str 
     return {"OUT": out, "the manifest of OUT": manifest, "--excluded": excluded, "--html": html}
 
 
-def _read(table: str, chosen: Mapping[str, Any]) -> dict[str, str | None]:
+def _inputs(table: str, chosen: Mapping[str, Any]) -> dict[str, str | None]:
     """The files that a build reads, by their names on the command line."""
     beside = {flag(name): str(path) for name, path in BuildOptions(**chosen).tables.items() if os.path.exists(path)}
     return {"TABLE": table, **beside}
@@ -153,11 +153,11 @@ def chain_of(existing: str) -> list[dict[str, Any]]:
     """The builds that made a dataset, the first one first, by their manifests; without a manifest its name."""
     path = manifest_of(existing.partition("@v")[0] if not os.path.exists(existing) else existing)
     try:
-        found = read_json(path, dict[str, Any], "")
-        earlier = msgspec.convert(found.pop("extends", []), list[dict[str, Any]])
+        build = read_json(path, dict[str, Any], "")
+        earlier = msgspec.convert(build.pop("extends", []), list[dict[str, Any]])
     except (EvalSetError, msgspec.ValidationError):
         return [{"output": existing}]
-    return [*earlier, found]
+    return [*earlier, build]
 
 
 def command(table: str, out: str, chosen: Mapping[str, Any], more: tuple[str, ...] = ()) -> str:

@@ -282,7 +282,7 @@ def funnel_view(
     removed = [(", ".join(f"− {gone.rows:,} {gone.reason}" for gone in s.removed), s) for s in _steps(summary)]
     levels = [first, *((text, step.left, step.name) for text, step in removed)]
     most, mood = max(summary.records, 1), "good" if report is None or report.ok else "warning"
-    funnel = Funnel([(gone, round(100 * left / most, 2), f"{left:,}", name) for gone, left, name in levels])
+    funnel = Funnel([(gone, round(100 * size / most, 2), f"{size:,}", name) for gone, size, name in levels])
     return View(
         title=f"{where or 'table'}: " + (f"{summary.rows:,} rows of {summary.logged:,} logged" if alone else line),
         about=[Only("html", [Line(where, "muted")])] if where else [],
@@ -309,13 +309,13 @@ def funnel_view(
 def _verdict(summary: BuildSummary, report: ReportSummary | None) -> str:
     """`13 rows of 27 logged: 13 valid, 3 with expected_response`."""
     if report is None:
-        rows, found, truth = summary.rows, [], summary.labels
+        rows, parts, truth = summary.rows, [], summary.labels
     else:
-        rows, found = report.row_count, [f"{report.valid_count:,} valid"]
+        rows, parts = report.row_count, [f"{report.valid_count:,} valid"]
         truth = {line.field: line.rows for line in report.presence if line.rows}
     with_truth = [f"{count:,} with {name}" for name, count in truth.items() if is_of_truth(name)]
-    found += with_truth or ["none with ground truth"]
-    return f"{plural(rows, 'row')} of {summary.logged:,} logged: {', '.join(found)}"
+    parts += with_truth or ["none with ground truth"]
+    return f"{plural(rows, 'row')} of {summary.logged:,} logged: {', '.join(parts)}"
 
 
 def _typed(remedy: str, output: str | None) -> str:
@@ -406,12 +406,12 @@ def summarized(
     the finished rows: the excluded ones by reason, and the issues of the rows and of those that are invalid."""
     reasons, existing = counts["reason"], counts["existing"]
     tallies = {**dict.fromkeys(("given", "latest", "attached", "unknown"), 0), **dict(decided["feedback"])}
-    left, steps = records, list[FunnelStep]()
+    rows, steps = records, list[FunnelStep]()
     for name, of_step in FUNNEL_STEPS:
         if name != "new" or plan.extends:  # calls are new to a dataset that is extended
             removed = tuple(Removed(r, reasons[r]) for r in of_step if reasons.get(r))
-            left -= sum(gone.rows for gone in removed)
-            steps.append(FunnelStep(name, left, removed))
+            rows -= sum(gone.rows for gone in removed)
+            steps.append(FunnelStep(name, rows, removed))
     assert reasons.keys() <= REASONS.keys(), set(reasons) - REASONS.keys()
     elsewhere = tallies["latest"] - tallies["attached"] - tallies["unknown"]
     # of the rows, and of feedback on none of them

@@ -42,8 +42,8 @@ def plan_of(table_columns: list[str], options: BuildOptions) -> tuple[BuildPlan,
     include = frozenset((options.include,) if isinstance(options.include, str) else options.include)
     for name in include:
         require_choice("include", name, KEEPABLE)
-    kept = include | (frozenset({"repeated"}) if options.dedupe is None else frozenset[str]())
-    if options.extend is not None and "repeated" in kept:
+    reasons = include | (frozenset({"repeated"}) if options.dedupe is None else frozenset[str]())
+    if options.extend is not None and "repeated" in reasons:
         raise EvalSetError("extend: needs dedupe: id, question or near determines which calls the dataset has")
     sample = sample_of(options.sample)
     if options.balance_by is not None:
@@ -70,7 +70,7 @@ def plan_of(table_columns: list[str], options: BuildOptions) -> tuple[BuildPlan,
     plan = BuildPlan(
         family=family.name,
         fields=fields,
-        kept=kept,
+        kept=reasons,
         since=since,
         until=until,
         seed=seed_of(options.seed),
@@ -158,8 +158,8 @@ def _datetime(moment: Any) -> datetime:
         raise ValueError("no time")
     if isinstance(moment, datetime):
         exact = getattr(moment, "to_pydatetime", None)  # of a Timestamp of pandas, which has nanoseconds
-        found: datetime = moment if exact is None else exact(warn=False)
-        return found
+        value: datetime = moment if exact is None else exact(warn=False)
+        return value
     if isinstance(moment, date):
         return datetime(moment.year, moment.month, moment.day)
     raise TypeError(f"a {type(moment).__name__} is not a time")

@@ -51,16 +51,16 @@ def add_side_tables(work: BuildFolder, options: BuildOptions) -> None:
         table = options.tables.get(name)
         if table is None or work.read_json(f"{name}.json"):
             continue
-        found = 0
+        count = 0
         for number, batch in enumerate(open_source(table).batches()):
             if name == "labels":
                 require_assessments(batch.schema.names)
                 rows = entry_table(number, convert_batch(batch, label_plan(options)))
             else:
                 rows = trace_pairs(batch)
-            found += len(rows)
+            count += len(rows)
             work.commit_table(name, number, rows)
-        if name == "traces" and not found:
+        if name == "traces" and not count:
             raise EvalSetError("traces: expected traces with an id: a column `trace`, or one trace (info, data) a row")
         work.commit_json(f"{name}.json", True)
 
@@ -127,8 +127,8 @@ def add_existing(work: BuildFolder, plan: BuildPlan, options: BuildOptions) -> N
         return
     count = 0
     for number, batch in enumerate(open_source(options.extend, "extend").batches()):
-        found = existing_rows(batch, plan, count)
-        work.commit(PartKey(EXISTING_UNIT, number), found.rows, found.stratum, found.facts)
+        part = existing_rows(batch, plan, count)
+        work.commit(PartKey(EXISTING_UNIT, number), part.rows, part.stratum, part.facts)
         count += batch.num_rows
     work.commit_json("existing.json", count)
 

@@ -131,8 +131,8 @@ class SparkDecisions:
             *(("decisions",) if traces is not None else ()),
         ]
         for name in again:
-            found = self._select(self._steps.pop(name))
-            self._tables[name] = self._keep(_beside_sql(found, name, plan) if name in BESIDE_SQL else found)
+            frame = self._select(self._steps.pop(name))
+            self._tables[name] = self._keep(_beside_sql(frame, name, plan) if name in BESIDE_SQL else frame)
         self.seconds = time.perf_counter() - start
 
     def lines(self) -> DataFrame:
@@ -157,12 +157,12 @@ class SparkDecisions:
         rows."""
         has = {"feedback": self._rated, "strata": self._plan.stratified, "conflicts": bool(DEDUPED & {*reasons})}
         queries = {name: f"{select} LIMIT {STRATA_KEPT}" for name, select in RESULTS.items() if has.get(name)}
-        found = {name: [tuple(row) for row in self._select(select).collect()] for name, select in queries.items()}
-        return {name: found.get(name, []) for name in has}
+        answers = {name: [tuple(row) for row in self._select(select).collect()] for name, select in queries.items()}
+        return {name: answers.get(name, []) for name in has}
 
     def close(self) -> None:
-        for kept in self._kept:
-            unpersist(kept)
+        for frame in self._kept:
+            unpersist(frame)
 
     def _keep(self, df: DataFrame, *, on_disk: bool = False) -> DataFrame:
         self._kept.append(persisted(df, on_disk=on_disk))
@@ -181,11 +181,11 @@ class SparkDecisions:
         return self._lines.sparkSession.sql(f"WITH {', '.join([*sources, *steps])} {select}", **tables)
 
 
-def _beside_sql(found: DataFrame, name: str, plan: BuildPlan) -> DataFrame:
+def _beside_sql(frame: DataFrame, name: str, plan: BuildPlan) -> DataFrame:
     """A table that is computed on the driver: of hashes, some hundred bytes per question, or of numbers of strata."""
-    made = BESIDE_SQL[name](pa.Table.from_batches(spark_source(found).batches()), plan)
-    rows = list(zip(*(column.to_pylist() for column in made.columns), strict=True))
-    return found.sparkSession.createDataFrame(rows, spark_schema(made.schema))
+    table = BESIDE_SQL[name](pa.Table.from_batches(spark_source(frame).batches()), plan)
+    rows = list(zip(*(column.to_pylist() for column in table.columns), strict=True))
+    return frame.sparkSession.createDataFrame(rows, spark_schema(table.schema))
 
 
 def _mentions(select: str, name: str) -> bool:
@@ -246,8 +246,8 @@ def convert_batches(plan: BuildPlan, names: Sequence[str], batches: Stream) -> S
     for places, batch in _numbered_batches(names, batches, (WANTED, STRATUM)):
         # The converted rows of logged ones, which are followed by the result of the user's SQL.
         computed = {"selected": plan.where and batch.column(-2), "stratum": plan.stratum_sql and batch.column(-1)}
-        found = {name: array for name, array in computed.items() if array}
-        rows, stratum = convert_logged(_columns(batch, 0, -2), plan, found)
+        results = {name: array for name, array in computed.items() if array}
+        rows, stratum = convert_logged(_columns(batch, 0, -2), plan, results)
         index = call_columns(int(places[0]), rows, stratum)
         packed = pack(rows, "lz4")
         yield _in_first(CALL_LINE, {**index, "feedback": rows.column("feedback"), PACKED: packed}, rows.num_rows)
@@ -256,9 +256,9 @@ def convert_batches(plan: BuildPlan, names: Sequence[str], batches: Stream) -> S
 def existing_batches(plan: BuildPlan, names: Sequence[str], batches: Stream) -> Stream:
     """The lines of the rows of a dataset that is extended: parts below 0."""
     for places, batch in _numbered_batches(names, batches):
-        found = existing_rows(batch, plan)
-        index = call_columns(int(places[0]) - (1 << 62), found.facts, found.stratum)
-        values = {**index, "feedback": found.facts.column("feedback"), PACKED: pack(found.rows, "lz4")}
+        part = existing_rows(batch, plan)
+        index = call_columns(int(places[0]) - (1 << 62), part.facts, part.stratum)
+        values = {**index, "feedback": part.facts.column("feedback"), PACKED: pack(part.rows, "lz4")}
         yield _in_first(CALL_LINE, values, batch.num_rows)
 
 
@@ -274,12 +274,12 @@ def build_batches(plan: BuildPlan, hook: Hook | None, schema: pa.Schema, batches
     for batch in named([DECISIONS, PACKED], batches):
         for i in np.flatnonzero(batch.column(1).is_valid()):
             rows = unpack(batch.column(1)[i].as_buffer())
-            found = batch.column(0).slice(i, 1).flatten()
+            decisions = batch.column(0).slice(i, 1).flatten()
             # Each decision was made about the row with the same hash, or the rows were in another order before.
             hashes = rows.column(len(ROWS) if is_existing(rows) else "content_hash")
-            if not found.field("content_hash").equals(hashes):
+            if not decisions.field("content_hash").equals(hashes):
                 raise EvalSetError(OTHER_ROWS)
-            yield _in_first(BUILT, _built(rows, found, plan, hook, schema), rows.num_rows)
+            yield _in_first(BUILT, _built(rows, decisions, plan, hook, schema), rows.num_rows)
 
 
 def unpacked_batches(batches: Stream) -> Stream:
@@ -305,22 +305,22 @@ def _built(
     if pc.sum(sizes).as_py():
         entries = pc.if_else(pc.equal(sizes, 0), pa.scalar(None, FEEDBACK_LISTS), lists.cast(FEEDBACK_LISTS))
     if is_existing(rows):
-        found = split_by_validity(finish_existing(rows.append_column("entries", entries), plan, hook), plan, True)
-        return {**_packed(found.rows, found.counts, schema), "updates": pack(found.updates, "lz4")}
+        split = split_by_validity(finish_existing(rows.append_column("entries", entries), plan, hook), plan, True)
+        return {**_packed(split.rows, split.counts, schema), "updates": pack(split.updates, "lz4")}
     reasons = decisions.field("reason")
     stays = np.asarray(reasons.is_null())
     # the converted rows with their feedback and the traces that were joined
     at = rows.schema.get_field_index("trace")
     traces = pc.coalesce(decisions.field("trace"), rows.column(at)).cast(rows.schema.field(at).type)
     complete = rows.set_column(at, rows.schema.field(at), traces)
-    found = split_by_validity(
+    split = split_by_validity(
         finish_batch(filtered(complete.append_column("entries", entries), stays), plan, hook), plan, False
     )
     others = redacted(rows_excluded(filtered(rows, ~stays), reasons.drop_null()), redactor_of(plan, hook))
-    others = one_batch([others, found.invalid])
+    others = one_batch([others, split.invalid])
     joined = {"": rows.num_rows - decisions.field("trace").null_count}
-    counts = {**found.counts, "joined": joined, "reason": Counter(others.column("reason").to_pylist())}
-    return {**_packed(found.rows, counts, schema), "excluded": pack(others, "lz4")}
+    counts = {**split.counts, "joined": joined, "reason": Counter(others.column("reason").to_pylist())}
+    return {**_packed(split.rows, counts, schema), "excluded": pack(others, "lz4")}
 
 
 def _packed(finished: pa.RecordBatch, counts: Mapping[str, Mapping[str, int]], schema: pa.Schema) -> dict[str, bytes]:

@@ -81,14 +81,14 @@ def _convert_share(source: Source, job: BuildJob) -> Iterator[tuple[int, int]]:
     expressions = {"selected": (plan.where, "BOOLEAN"), "stratum": (plan.stratum_sql, "VARCHAR")}
     wanted = {name: (sql, kind) for name, (sql, kind) in expressions.items() if sql}
     work, columns = BuildFolder(job.folder), Expressions(wanted, plan.sql_columns)
-    for part, batch in _parts(source, job):
+    for part, batch in _batches_of_share(source, job):
         if not work.has(part):
             rows, stratum = convert_logged(batch, plan, columns.over(batch))
             work.commit(part, rows, stratum)
         yield part.unit, batch.num_rows
 
 
-def _parts(source: Source, job: BuildJob) -> Iterator[tuple[PartKey, pa.RecordBatch]]:
+def _batches_of_share(source: Source, job: BuildJob) -> Iterator[tuple[PartKey, pa.RecordBatch]]:
     """The batches of the share with their places, which are the same however many workers there are."""
     if source.kind == "parquet" and source.path is not None:
         share = Share(job.worker, job.workers, 0)
@@ -110,7 +110,7 @@ def convert_logged(
         selected = np.asarray(found["selected"].fill_null(False)).astype(bool)[logged]
         # Feedback stays feedback: it belongs to calls.
         reasons = zip(rows.column("reason").to_pylist(), selected.tolist(), strict=True)
-        new = [reason if kept or reason == "feedback" else "filtered" for reason, kept in reasons]
+        new = [reason if is_selected or reason == "feedback" else "filtered" for reason, is_selected in reasons]
         at = rows.schema.get_field_index("reason")
         rows = rows.set_column(at, rows.schema.field(at), pa.array(new, pa.string()))
     if plan.stratum_column:

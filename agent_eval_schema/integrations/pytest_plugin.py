@@ -32,19 +32,19 @@ def pytest_configure(config: pytest.Config) -> None:
     from agent_eval_schema.validation.settings import find_settings
 
     try:
-        found = find_settings(None, config.rootpath)
-        files = frozenset(os.path.abspath(path) for path in found.files())
+        settings = find_settings(None, config.rootpath)
+        files = frozenset(os.path.abspath(path) for path in settings.files())
     except EvalSetError as error:
         raise pytest.UsageError(str(error)) from None
-    config.stash[_FOUND] = found, files
+    config.stash[_FOUND] = settings, files
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    found, files = parent.config.stash[_FOUND]
+    settings, files = parent.config.stash[_FOUND]
     if os.path.abspath(file_path) not in files:
         return None
     collector: EvalSetFile = EvalSetFile.from_parent(parent, path=file_path)
-    collector.found = found
+    collector.found = settings
     return collector
 
 

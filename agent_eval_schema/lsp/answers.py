@@ -164,7 +164,7 @@ def schema_at(format: str, path: str) -> list[dict[str, Any]]:
     parts = _alternatives(schema, schema)
     for step in re.findall(r"\[|[^.\[\]]+", re.sub(r"\[\d*\]", "[", path)):
         inner = [part.get("items") if step == "[" else part.get("properties", {}).get(step) for part in parts]
-        parts = [found for part in inner if isinstance(part, dict) for found in _alternatives(part, schema)]
+        parts = [option for part in inner if isinstance(part, dict) for option in _alternatives(part, schema)]
     return parts
 
 
@@ -172,7 +172,7 @@ def _alternatives(part: dict[str, Any], schema: dict[str, Any]) -> list[dict[str
     if "$ref" in part:
         part = schema.get("$defs", {}).get(part["$ref"].rpartition("/")[2], {})
     several = [*part.get("anyOf", ()), *part.get("oneOf", ())]
-    return [part, *(found for other in several for found in _alternatives(other, schema))]
+    return [part, *(option for other in several for option in _alternatives(other, schema))]
 
 
 # --- completion

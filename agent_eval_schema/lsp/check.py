@@ -100,9 +100,9 @@ def settings_of(path: str) -> FoundSettings:
 def opened(path: str, text: Text | None, **options: Any) -> tuple[Source, Source]:
     """The source for a file as its editor has it (without a text: as it is on disk), as the settings of the repository
     ask; first without them."""
-    found = settings_of(path)
+    config = settings_of(path)
     raw = open_source(path) if text is None else copied_source(path, lambda folder: _copy(path, text, folder))
-    reading = {**found.reading(path), **options}
+    reading = {**config.reading(path), **options}
     return raw, open_source(raw, "FILE", advice={}, **reading)
 
 

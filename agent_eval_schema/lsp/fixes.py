@@ -69,9 +69,9 @@ def fixes_of(
     if not is_rewritten(source, path) or (plan.format == "mlflow" and source.kind == "csv"):  # which needs a new column
         return []
     fixed = fix_source(source, codes=codes & plan.codes)
-    kept = ((batch, [fix for fix in fixes if keep(fix)]) for batch, fixes in fixed.batches())
+    batches = ((batch, [fix for fix in fixes if keep(fix)]) for batch, fixes in fixed.batches())
     rewrite, copy = REWRITTEN[source.kind], str(source.path)
-    pieces = zip(rewrite(copy, {}, repeat({})), rewrite(copy, fixed.renames, edits_of(kept)), strict=True)
+    pieces = zip(rewrite(copy, {}, repeat({})), rewrite(copy, fixed.renames, edits_of(batches)), strict=True)
     return list(_differences(text, pieces))
 
 
@@ -92,11 +92,11 @@ def _differences(text: Text, pieces: Iterator[tuple[bytes, bytes]]) -> Iterator[
 def ignoring(path: str, code: str, root: str) -> tuple[str, Change] | None:
     """The settings file that ignores a code in the repository, and its change; None where it has a form of its own.
     Without one it is a new file in the folder `root`."""
-    found = settings_of(path)
-    if found.path is None:
+    config = settings_of(path)
+    if config.path is None:
         return str(Path(root) / f"{TABLE}.toml"), Change(Place(0, 0), Place(0, 0), f'ignore = ["{code}"]\n')
-    text = found.path.read_text("utf-8")
-    is_table = found.path.name == "pyproject.toml"
+    text = config.path.read_text("utf-8")
+    is_table = config.path.name == "pyproject.toml"
     head = re.search(rf"^\[tool\.{TABLE}\][ \t]*(?:#.*)?\r?\n?", text, re.M) if is_table else re.match("", text)
     if head is None:
         return None
@@ -106,12 +106,12 @@ def ignoring(path: str, code: str, root: str) -> tuple[str, Change] | None:
     if listed is None:
         at, new = head.end(), f'ignore = ["{code}"]\n'
     else:
-        at, new = head.end() + listed.end(), f'"{code}"' + (", " if found.settings.ignore else "")
+        at, new = head.end() + listed.end(), f'"{code}"' + (", " if config.settings.ignore else "")
     try:
-        table = parse_toml(text[:at] + new + text[at:], str(found.path))
+        table = parse_toml(text[:at] + new + text[at:], str(config.path))
     except EvalSetError:
         return None
     table = table["tool"][TABLE] if is_table else table
     place = Text.of(text).place(at)
-    is_right = table.get("ignore") == [code, *found.settings.ignore]
-    return (str(found.path), Change(place, place, new)) if is_right else None
+    is_right = table.get("ignore") == [code, *config.settings.ignore]
+    return (str(config.path), Change(place, place, new)) if is_right else None

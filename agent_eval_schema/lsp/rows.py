@@ -57,13 +57,13 @@ def rows_of(kind: str, path: str, text: Text, count: int | None = None) -> Rows:
         return _of_csv(path, whole)
     if kind == "jsonl":
         starts, lines = text.starts, [i for i, line in enumerate(text.lines) if not is_blank(line)]
-        found = Rows(len(lines), lambda row: json_node(whole, starts[lines[row]], starts[lines[row] + 1]), lines=lines)
+        rows = Rows(len(lines), lambda row: json_node(whole, starts[lines[row]], starts[lines[row] + 1]), lines=lines)
     else:
         nodes = _of_yaml(whole) if kind == "yaml" else _elements(path, whole)
-        found = Rows(len(nodes), lambda row: nodes[row]() if row < len(nodes) else None)
-    if count is None or found.size == count:
-        return found
-    documents = [node for row in range(found.size) if (node := found.node(row)) is not None]
+        rows = Rows(len(nodes), lambda row: nodes[row]() if row < len(nodes) else None)
+    if count is None or rows.size == count:
+        return rows
+    documents = [node for row in range(rows.size) if (node := rows.node(row)) is not None]
     parts = _listed(documents, count)
     return Rows(count, lambda row: parts[row] if row < len(parts) else None, documents=documents)
 
@@ -118,7 +118,7 @@ def _elements(path: str, whole: str) -> _Nodes:
 def _listed(documents: list[Node], count: int) -> list[Node]:
     """The objects of the outermost lists, or objects by ID, if their number is that of the rows."""
     lists: dict[str, list[Node]] = {}
-    for path, node in (found for document in documents for found in document.walk()):
+    for path, node in (entry for document in documents for entry in document.walk()):
         objects = [child for child in node.parts if child.kind == "{"]
         if objects and len(objects) == len(node.parts):
             lists.setdefault(path, []).extend(objects)

@@ -168,14 +168,14 @@ class Session:
         async with self.one_check:
             version, text, ended = file.version, file.text, threading.Event()
             try:
-                found = await asyncio.to_thread(check_all, file.path, None if file.is_large else text, ended.is_set)
+                result = await asyncio.to_thread(check_all, file.path, None if file.is_large else text, ended.is_set)
                 problem = None
             except (EvalSetError, OSError) as error:
-                found, problem = None, error if isinstance(error, EvalSetError) else EvalSetError(str(error))
+                result, problem = None, error if isinstance(error, EvalSetError) else EvalSetError(str(error))
             finally:
                 ended.set()
         if version == file.version and file.uri in self.files:
-            file.found, file.problem = found, problem
+            file.found, file.problem = result, problem
             self._show(file)
 
     # --- diagnostics
@@ -184,13 +184,13 @@ class Session:
         if file.problem is not None:
             marks = [problem_mark(file.problem)]
         file.marks, file.shown = marks, file.version
-        found = [self._diagnostic(file, mark) for mark in marks]
+        diagnostics = [self._diagnostic(file, mark) for mark in marks]
         if more:
             command = Call(file.path).command("validate")
-            found.append(_note(f"{more:,} more issues: `{command}` lists them."))
+            diagnostics.append(_note(f"{more:,} more issues: `{command}` lists them."))
         if file.is_large:
-            found.append(_note(f"The file has more than {MOST_TYPED >> 20} MB: it is checked when it is saved."))
-        self._publish(file, found)
+            diagnostics.append(_note(f"The file has more than {MOST_TYPED >> 20} MB: it is checked when it is saved."))
+        self._publish(file, diagnostics)
 
     def _publish(self, file: File, diagnostics: list[Any]) -> None:
         params = types.PublishDiagnosticsParams(uri=file.uri, diagnostics=diagnostics, version=file.version)
@@ -317,8 +317,8 @@ class Session:
         kind = kind_of(file.path) or "yaml"
         if kind == "json" and file.found is not None and file.found.lines is not None:
             kind = "jsonl"
-        found = await asyncio.to_thread(answers.proposals, file.found, file.text, _place(params.position), kind)
-        return [self._proposed(file.text, proposal, kind) for proposal in found]
+        proposals = await asyncio.to_thread(answers.proposals, file.found, file.text, _place(params.position), kind)
+        return [self._proposed(file.text, proposal, kind) for proposal in proposals]
 
     def _proposed(self, text: Text, proposal: answers.Proposal, file_kind: str) -> Any:
         new = answers.written(proposal, file_kind)

@@ -182,12 +182,12 @@ def _unescaped(layer: Layer, start: int, end: int) -> Layer:
     inner = text[first:last]
     if "\\" not in inner:
         return Layer(inner, places[first : last + 1])
-    parts, found = list[str](), list[int]()
+    parts, offsets = list[str](), list[int]()
     for piece in _ESCAPE.finditer(text, first, last):
         raw = piece[0]
         if raw[0] != "\\":
             parts.append(raw)
-            found.extend(places[piece.start() : piece.end()])
+            offsets.extend(places[piece.start() : piece.end()])
             continue
         if len(raw) == 12:
             value = (raw.encode().decode("unicode_escape").encode("utf-16", "surrogatepass")).decode("utf-16")
@@ -196,8 +196,8 @@ def _unescaped(layer: Layer, start: int, end: int) -> Layer:
         else:
             value = _CONTROLS.get(raw[1:], raw[1:])
         parts.append(value)
-        found.extend([places[piece.start()]] * len(value))
-    return Layer("".join(parts), [*found, places[last]])
+        offsets.extend([places[piece.start()]] * len(value))
+    return Layer("".join(parts), [*offsets, places[last]])
 
 
 _QUOTES = re.compile(r'""|[^"]+|"')
@@ -224,15 +224,15 @@ def of_yaml(node: Any, depth: int = 0, budget: list[int] | None = None) -> Node:
     is_known = depth < _MOST_LEVELS and budget[0] > 0
     quotes = end - start - len(node.value) if node.id == "scalar" else -1  # more, if it has escapes or lines
     layer = Layer(node.value, range(start + quotes // 2, end + 1)) if quotes in (0, 2) else None
-    found = Node({"mapping": "{", "sequence": "["}.get(node.id, '"'), start, end, layer)
+    tree = Node({"mapping": "{", "sequence": "["}.get(node.id, '"'), start, end, layer)
     for number, entry in enumerate(node.value if is_known and node.id != "scalar" else ()):
         key, value = entry if node.id == "mapping" else (None, entry)
         part = of_yaml(value, depth + 1, budget)
         if key is None:
-            found.add(part, number, part.start, part.start)
+            tree.add(part, number, part.start, part.start)
         else:
-            found.add(part, str(key.value), key.start_mark.index, key.end_mark.index)
-    return found
+            tree.add(part, str(key.value), key.start_mark.index, key.end_mark.index)
+    return tree
 
 
 _MOST_ALIASED = 1000

@@ -143,9 +143,9 @@ def find_leaks(facts: Facts, repeats: Repeats, others: Sequence[Other], threshol
         for kind, rows in {SAME: exact, NEAR: near, TRUTH: answered}.items():
             if rows.any():
                 yield FoundLeak(other.name, kind, np.flatnonzero(rows).tolist())
-    for place, found in facts.in_prompt.items():
-        if found:
-            yield FoundLeak(place, TRUTH, found)
+    for place, positions in facts.in_prompt.items():
+        if positions:
+            yield FoundLeak(place, TRUTH, positions)
 
 
 def _near(facts: Facts, questions: Shingled, threshold: float) -> Array:
@@ -157,8 +157,8 @@ def _near(facts: Facts, questions: Shingled, threshold: float) -> Array:
     count = len(questions.exact)
     in_other = np.zeros(len(labels), bool)
     in_other[labels[:count]] = True
-    found: Array = in_other[labels[count:]] & (np.diff(ends) > 0)
-    return found
+    near: Array = in_other[labels[count:]] & (np.diff(ends) > 0)
+    return near
 
 
 # --- coverage
@@ -264,8 +264,8 @@ def cluster_rows(repeats: Repeats) -> list[int]:
     rows = np.flatnonzero(repeats.has_question & (repeats.near == np.arange(len(repeats.near))))
     if len(rows) > MOST_CLUSTERED:
         rows = np.sort(np.random.default_rng(0).choice(rows, MOST_CLUSTERED, replace=False))
-    found: list[int] = rows.tolist()
-    return found
+    positions: list[int] = rows.tolist()
+    return positions
 
 
 def clusters_of(examples: list[RowExample]) -> tuple[tuple[Cluster, ...], str]:
@@ -292,9 +292,9 @@ def clusters_of(examples: list[RowExample]) -> tuple[tuple[Cluster, ...], str]:
         return (), "the questions have no words to compare"
     with warnings.catch_warnings():  # there may be fewer questions that differ in their words than clusters
         warnings.simplefilter("ignore", ConvergenceWarning)
-        found: Any = KMeans(min(count, 30), n_init=1, random_state=0).fit(vectors)
+        model: Any = KMeans(min(count, 30), n_init=1, random_state=0).fit(vectors)
     names = vectorizer.get_feature_names_out()
-    members = [rows for i in range(len(found.cluster_centers_)) if len(rows := np.flatnonzero(found.labels_ == i))]
+    members = [rows for i in range(len(model.cluster_centers_)) if len(rows := np.flatnonzero(model.labels_ == i))]
     clusters = [
         Cluster(len(rows), tuple(str(names[t]) for t in terms), questions[int(rows[0])])
         for rows, terms in zip(members, _telling(vectors > 0, members), strict=True)

@@ -255,8 +255,8 @@ def _moment(value: Any) -> int | None:
 def _found(questions: list[str], truths: list[list[str]], texts: Sequence[str]) -> list[list[int] | None]:
     if not texts:
         return [None] * len(questions)
-    found = zip(contained(questions, texts), [contained(parts, texts) for parts in truths], strict=True)
-    return [[*(2 * i for i in at), *sorted({2 * i + 1 for one in others for i in one})] for at, others in found]
+    pairs = zip(contained(questions, texts), [contained(parts, texts) for parts in truths], strict=True)
+    return [[*(2 * i for i in at), *sorted({2 * i + 1 for one in others for i in one})] for at, others in pairs]
 
 
 SYSTEM_PROMPT, EARLIER_MESSAGE = "the system prompt", "an earlier message of the prompt"
@@ -354,22 +354,22 @@ class Facts:
         self._count(facts, valid, start)
 
     def _count(self, facts: pa.RecordBatch, valid: Array, start: int) -> None:
-        kept = pa.array(valid)
+        mask = pa.array(valid)
         for name in NAMES:
-            self.names[name].update(_counts(facts.column(name).filter(kept).flatten()))
-        guidelines = pc.list_value_length(facts.column("guidelines").filter(kept)).fill_null(0)
+            self.names[name].update(_counts(facts.column(name).filter(mask).flatten()))
+        guidelines = pc.list_value_length(facts.column("guidelines").filter(mask)).fill_null(0)
         self.guideline_rows += int(np.count_nonzero(np.asarray(guidelines)))
         if self._documents is not None:
-            self.unknown_documents += _outside(facts.column("uris_expected").filter(kept), self._documents)
-        self.scripts.update(_counts(facts.column("script").filter(kept)))
-        self.turns.update(_counts(facts.column("turns").filter(kept)))
-        moments = np.asarray(facts.column("moment").filter(kept).drop_null())
+            self.unknown_documents += _outside(facts.column("uris_expected").filter(mask), self._documents)
+        self.scripts.update(_counts(facts.column("script").filter(mask)))
+        self.turns.update(_counts(facts.column("turns").filter(mask)))
+        moments = np.asarray(facts.column("moment").filter(mask).drop_null())
         self.days.update((moments // DAY).tolist())
         for row in np.flatnonzero(valid & np.asarray(facts.column("in_prompt").is_valid())).tolist():
             self.in_prompt[facts.column("in_prompt")[row].as_py()].append(start + row)
-        found = facts.column("found")
-        for row in np.flatnonzero(valid & (np.asarray(pc.list_value_length(found).fill_null(0)) > 0)).tolist():
-            for code in found[row].as_py():
+        codes = facts.column("found")
+        for row in np.flatnonzero(valid & (np.asarray(pc.list_value_length(codes).fill_null(0)) > 0)).tolist():
+            for code in codes[row].as_py():
                 self.found.setdefault(code, []).append(start + row)
 
     def array(self, name: str) -> Array:

@@ -226,16 +226,16 @@ class Profile(Savable):  # numpydoc ignore=PR01
         >>> counts["valid"], counts["exact_duplicates"]
         (2, 1)
         """
-        summary, found = self.summary, self.summary.duplicates
+        summary, duplicates = self.summary, self.summary.duplicates
         leaked = {row for leak in self._leaks for row in leak.rows}
         return {
             "rows": summary.rows,
             "valid": summary.valid,
             "invalid": summary.invalid,
-            "distinct": found.distinct,
-            "exact_duplicates": found.exact,
-            "near_duplicates": found.near,
-            "conflicts": found.conflict_count,
+            "distinct": duplicates.distinct,
+            "exact_duplicates": duplicates.exact,
+            "near_duplicates": duplicates.near,
+            "conflicts": duplicates.conflict_count,
             "leaked": len(leaked),
         }
 
@@ -361,8 +361,8 @@ class Profile(Savable):  # numpydoc ignore=PR01
         >>> profile_eval_set(rows).overruled
         1
         """
-        kept, truths = self._repeats.near, self._facts.array("truth")
-        own, other = truths, truths[kept]
+        near, truths = self._repeats.near, self._facts.array("truth")
+        own, other = truths, truths[near]
         return int(np.count_nonzero((own != other) & (own != 0) & (other != 0)))
 
     def write(self, path: str | os.PathLike[str]) -> int:
@@ -395,8 +395,8 @@ class Profile(Savable):  # numpydoc ignore=PR01
         settle({"": path_of(path)}, {"the data": self._inputs()})
         require_one_format(source, path_of(path))
         rows = rows_where(source.batches(), near == np.arange(len(near)))
-        kept = (batch.select(own_columns(batch.schema)) for batch in rows)
-        return write_batches(path_of(path), kept, schema_of(source))
+        batches = (batch.select(own_columns(batch.schema)) for batch in rows)
+        return write_batches(path_of(path), batches, schema_of(source))
 
     def _inputs(self) -> object:
         return [self._facts.source, *self._compared]

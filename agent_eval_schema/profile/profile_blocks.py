@@ -277,19 +277,19 @@ CURVE_SIZE = (300, 90)
 
 def rows_with_reasons(summary: ProfileSummary) -> dict[int, list[str]]:
     """The rows of the examples, and why each is there: it repeats or contradicts another one, or is elsewhere, too."""
-    found: dict[int, list[str]] = {}
+    reasons: dict[int, list[str]] = {}
     for earlier, later in summary.duplicates.conflicts:
-        found.setdefault(later.row, []).append(f"another ground truth than row {earlier.row:,}")
-        found.setdefault(earlier.row, []).append(f"another ground truth than row {later.row:,}")
+        reasons.setdefault(later.row, []).append(f"another ground truth than row {earlier.row:,}")
+        reasons.setdefault(earlier.row, []).append(f"another ground truth than row {later.row:,}")
     for leak in summary.leaks:
         for example in leak.examples:
-            found.setdefault(example.row, []).append(f"{leak.kind} in {os.path.basename(leak.source)}")
+            reasons.setdefault(example.row, []).append(f"{leak.kind} in {os.path.basename(leak.source)}")
     for group in summary.duplicates.groups:
         first, *others = group.examples
-        found.setdefault(first.row, []).append(f"the first of {plural(group.rows, 'row')} ({group.kind})")
+        reasons.setdefault(first.row, []).append(f"the first of {plural(group.rows, 'row')} ({group.kind})")
         for other in others:
-            found.setdefault(other.row, []).append(f"repeats row {first.row:,} ({group.kind})")
-    return found
+            reasons.setdefault(other.row, []).append(f"repeats row {first.row:,} ({group.kind})")
+    return reasons
 
 
 def profile_view(summary: ProfileSummary, rows: Sequence[ShownRow] = ()) -> View:
@@ -317,7 +317,7 @@ def profile_view(summary: ProfileSummary, rows: Sequence[ShownRow] = ()) -> View
         ]
         summed_up = "Size and power, repeated questions, leakage, coverage, balance and cost"
         blocks = [Only("notebook", [Terms(list(_key_numbers(summary, curve)))]), Fold(summed_up, sections)]
-    found = plural(summary.duplicates.distinct, "distinct question")
+    questions = plural(summary.duplicates.distinct, "distinct question")
     bad = [(summary.invalid, "invalid"), (summary.duplicates.conflict_count, "with conflicting ground truth")]
     worst = sorted(summary.leaks, key=lambda leak: -leak.rows)[:1]
     bad += [(leak.rows, f"with {leak.kind} in {os.path.basename(leak.source)}") for leak in worst]
@@ -327,7 +327,7 @@ def profile_view(summary: ProfileSummary, rows: Sequence[ShownRow] = ()) -> View
         title=f"Profile of {name}",
         about=[Line(f"{where}{plural(summary.rows, 'row')}, {summary.valid:,} valid; {read}", "muted")],
         notes=[Line(note, "warning") for note in (summary.notes if summary.valid else summary.notes[1:])],
-        verdict=f"{found} in {plural(summary.valid, 'valid row')}{bad_rows}" if summary.valid else no_rows,
+        verdict=f"{questions} in {plural(summary.valid, 'valid row')}{bad_rows}" if summary.valid else no_rows,
         mood="error" if not summary.valid else "warning" if bad_rows else "",
         following=[NextCommand(step.command, step.text) for step in summary.next_steps],
         numbered=True,
@@ -343,8 +343,8 @@ def _key_numbers(summary: ProfileSummary, curve: Curve | None) -> Iterator[tuple
         yield "Smallest paired difference", f"{curve.label} ({curve.subject})"
     elif any(p.half_width is not None and p.paired is None for p in summary.power):
         yield "Smallest paired difference", f"none: {plural(summary.valid, 'row')} show no difference"
-    found = summary.duplicates
-    yield "Repeated questions", f"{found.exact + found.near:,} of {plural(found.rows, 'row')}"
+    duplicates = summary.duplicates
+    yield "Repeated questions", f"{duplicates.exact + duplicates.near:,} of {plural(duplicates.rows, 'row')}"
     for leak in summary.leaks:
         yield "Leakage", f"{plural(leak.rows, 'row')}: {leak.kind} in {leak.source}"
     if tools := summary.coverage.tools:
@@ -435,38 +435,38 @@ def _curve(powers: Sequence[MetricPower]) -> Curve | None:
 
 
 # --- repeated questions and leakage
-def _duplicates(found: Duplicates) -> Iterator[Block]:
+def _duplicates(duplicates: Duplicates) -> Iterator[Block]:
     repeated: list[Block] = []
-    if found.exact or found.near:
-        most = found.groups[0].rows if found.groups else 1
+    if duplicates.exact or duplicates.near:
+        most = duplicates.groups[0].rows if duplicates.groups else 1
         groups = []
-        for group in found.groups:
+        for group in duplicates.groups:
             size = f"{plural(group.rows, 'row')}, {group.kind}"
             meter = Cell(picture=Meter(percent(group.rows, most), size, "warn"))
             examples = _examples(group.examples, group.rows)
             head: list[str | Part | Cell] = [Part(size, "tag"), group.examples[0].question or "", meter]
             groups.append(Group(head, [examples], indent=2))
-        several = Several(groups, "more groups", total=found.group_count, in_text=EXAMPLES_SHOWN)
-        counts = f"{plural(found.exact, 'row')} exact, {plural(found.near, 'row')} near"
-        groups_of = plural(found.group_count, "group")
-        repeated = [Line(f"{counts} (similarity from {found.threshold:g}), in {groups_of}."), several]
-    if found.conflict_count:
-        title = f"Same request, other ground truth ({found.conflict_count:,})"
-        yield Section("conflicts", title, [_conflicts(found)], short="Conflicts")
+        several = Several(groups, "more groups", total=duplicates.group_count, in_text=EXAMPLES_SHOWN)
+        counts = f"{plural(duplicates.exact, 'row')} exact, {plural(duplicates.near, 'row')} near"
+        groups_of = plural(duplicates.group_count, "group")
+        repeated = [Line(f"{counts} (similarity from {duplicates.threshold:g}), in {groups_of}."), several]
+    if duplicates.conflict_count:
+        title = f"Same request, other ground truth ({duplicates.conflict_count:,})"
+        yield Section("conflicts", title, [_conflicts(duplicates)], short="Conflicts")
     if repeated:
         yield Section("duplicates", "Repeated questions", repeated)
 
 
-def _conflicts(found: Duplicates) -> Examples:
+def _conflicts(duplicates: Duplicates) -> Examples:
     """A line per row that conflicts with an earlier one, those with the same earlier row together."""
     rows = []
-    for earlier, later in sorted(found.conflicts, key=lambda pair: (pair[0].row, pair[1].row)):
+    for earlier, later in sorted(duplicates.conflicts, key=lambda pair: (pair[0].row, pair[1].row)):
         place = f"row {earlier.row:,}" + (f" ({earlier.request_id})" if earlier.request_id else "")
         texts = [later.question or "", later.truth or "", place, earlier.truth or ""]
         rows.append(Example(f"{later.row:,}", later.request_id, texts, opens=True))
     names = [Detail("Question"), Detail("Ground truth", before=": ")]
     names += [Detail("Earlier row", before="; "), Detail("Its ground truth", before=": ")]
-    return Examples(names, rows, found.conflict_count)
+    return Examples(names, rows, duplicates.conflict_count)
 
 
 def _examples(examples: Sequence[RowExample], total: int = 0) -> Examples:
@@ -488,37 +488,37 @@ def _leaks(summary: ProfileSummary) -> Iterator[Block]:
 def _rows(summary: ProfileSummary, rows: Sequence[ShownRow]) -> Iterator[Block]:
     """The rows of the examples, which a page opens."""
     reasons, shown = rows_with_reasons(summary), {row.row: row for row in rows}
-    found = [replace(shown[row], columns=[("; ".join(why), "", None)]) for row, why in reasons.items() if row in shown]
+    items = [replace(shown[row], columns=[("; ".join(why), "", None)]) for row, why in reasons.items() if row in shown]
     about = "The rows that repeat or contradict another one, or that are elsewhere, too; of each kind some."
-    section = Section("rows", "Rows to look at", [OpenRows(["why"], found, len(found), about, opens=False)])
+    section = Section("rows", "Rows to look at", [OpenRows(["why"], items, len(items), about, opens=False)])
     yield Only("page", [section])
 
 
 # --- coverage, balance and cost
-def _coverage(found: Coverage, valid: int) -> Iterator[Block]:
-    if found.median_words is not None and found.longest_words is not None:
-        words = "word" if found.median_words == 1 else "words"
-        yield Line(f"Questions have {found.median_words:g} {words} (median), at most {found.longest_words:,}.")
-    if found.sessions:
-        yield Line(f"{plural(found.sessions, 'session')}.")
-    yield from map(Line, _about_documents(found.documents))
+def _coverage(coverage: Coverage, valid: int) -> Iterator[Block]:
+    if coverage.median_words is not None and coverage.longest_words is not None:
+        words = "word" if coverage.median_words == 1 else "words"
+        yield Line(f"Questions have {coverage.median_words:g} {words} (median), at most {coverage.longest_words:,}.")
+    if coverage.sessions:
+        yield Line(f"{plural(coverage.sessions, 'session')}.")
+    yield from map(Line, _about_documents(coverage.documents))
     names = ["Tool", "%Share", "#Offered", "#Expected", "#Called"]
-    yield Table(names, [_tool(tool, valid) for tool in found.tools], title="Tools", kind="offered", in_text=LISTED)
-    for breakdown in found.breakdowns:
-        thin = f"{len(breakdown.thin):,} with fewer than {found.min_rows} rows" if breakdown.thin else ""
+    yield Table(names, [_tool(tool, valid) for tool in coverage.tools], title="Tools", kind="offered", in_text=LISTED)
+    for breakdown in coverage.breakdowns:
+        thin = f"{len(breakdown.thin):,} with fewer than {coverage.min_rows} rows" if breakdown.thin else ""
         yield Only("text", [Line(_values(breakdown, thin))])
         values = [_share(c.value, c.rows, valid) for c in breakdown.top]
         table = Table(["Value", "%Share", "#Rows"], values, title=breakdown.name, kind="values", total=breakdown.values)
         yield Only("html", [Heading(breakdown.name), table, Line(thin, "muted")])
-    if found.clusters:
-        terms = [(", ".join(cluster.terms) or "other things", cluster.rows) for cluster in found.clusters]
+    if coverage.clusters:
+        terms = [(", ".join(cluster.terms) or "other things", cluster.rows) for cluster in coverage.clusters]
         in_text = [Line(f"{plural(rows, 'question')} about {words}") for words, rows in terms[:LISTED]]
         shares = [_share(words, rows, valid) for words, rows in terms]
         table = Table(["Words in common", "%Share", "#Questions"], shares, title="Clusters of questions", kind="values")
         yield Only("text", in_text)
         yield Only("html", [Heading("Clusters of questions"), table])
-    elif found.cluster_note:
-        yield Line(f"No clusters: {found.cluster_note}.")
+    elif coverage.cluster_note:
+        yield Line(f"No clusters: {coverage.cluster_note}.")
 
 
 def _tool(tool: ToolCoverage, valid: int) -> list[Words | Cell]:
@@ -542,32 +542,32 @@ def _values(breakdown: Breakdown, thin: str) -> str:
     return f"{breakdown.name}: {values}{more}" + (f"; {thin}" if thin else "")
 
 
-def _about_documents(found: Documents) -> Iterator[str]:
-    if found.expected:
-        lost = f", {found.never_retrieved:,} of them never retrieved" if found.never_retrieved else ""
-        yield f"{plural(found.expected, 'document')} expected{lost}; {found.retrieved:,} retrieved."
-    elif found.retrieved:
-        yield f"{plural(found.retrieved, 'document')} retrieved, none expected."
-    top = max(found.top, key=lambda d: d.expected, default=None)
-    if top is not None and top.expected and found.rows_expecting > 1:
-        yield f"{share(top.expected, found.rows_expecting)} of the rows that expect a document expect {top.doc_uri}."
-    if found.unknown_rows is not None:
-        yield f"{plural(found.unknown_rows, 'row')} with an expected document that is not in the list."
+def _about_documents(docs: Documents) -> Iterator[str]:
+    if docs.expected:
+        suffix = f", {docs.never_retrieved:,} of them never retrieved" if docs.never_retrieved else ""
+        yield f"{plural(docs.expected, 'document')} expected{suffix}; {docs.retrieved:,} retrieved."
+    elif docs.retrieved:
+        yield f"{plural(docs.retrieved, 'document')} retrieved, none expected."
+    top = max(docs.top, key=lambda d: d.expected, default=None)
+    if top is not None and top.expected and docs.rows_expecting > 1:
+        yield f"{share(top.expected, docs.rows_expecting)} of the rows that expect a document expect {top.doc_uri}."
+    if docs.unknown_rows is not None:
+        yield f"{plural(docs.unknown_rows, 'row')} with an expected document that is not in the list."
 
 
-def _about_balance(found: Balance) -> Iterator[str]:
-    if found.truths:
-        distinct = f", {found.distinct_truths:,} of them distinct" if found.truths > 1 else ""
-        yield f"{plural(found.truths, 'row')} with ground truth{distinct}."
-    if found.truths > 1 and found.distinct_truths == 1:
+def _about_balance(balance: Balance) -> Iterator[str]:
+    if balance.truths:
+        distinct = f", {balance.distinct_truths:,} of them distinct" if balance.truths > 1 else ""
+        yield f"{plural(balance.truths, 'row')} with ground truth{distinct}."
+    if balance.truths > 1 and balance.distinct_truths == 1:
         yield "All ground truth is the same."
-    elif found.top_truth_rows > 1:
-        text = f": {found.top_truth}" if found.top_truth else ""
-        yield f"The most frequent ground truth is that of {plural(found.top_truth_rows, 'row')}{text}"
-    if found.shared_guidelines:
-        yield f"Every row with guidelines has: {'; '.join(found.shared_guidelines)}"
-    if found.first and found.last:
-        when = f"on {found.first}" if found.first == found.last else f"from {found.first} to {found.last}"
+    elif balance.top_truth_rows > 1:
+        text = f": {balance.top_truth}" if balance.top_truth else ""
+        yield f"The most frequent ground truth is that of {plural(balance.top_truth_rows, 'row')}{text}"
+    if balance.shared_guidelines:
+        yield f"Every row with guidelines has: {'; '.join(balance.shared_guidelines)}"
+    if balance.first and balance.last:
+        when = f"on {balance.first}" if balance.first == balance.last else f"from {balance.first} to {balance.last}"
         yield f"Logged {when}."
 
 

@@ -147,9 +147,9 @@ class Sizing:
         return within, of_differences, between
 
     def _by_row(self, rows: Array, scores: Numbers) -> Numbers:
-        found = np.full(self._facts.row_count, np.nan)
-        found[rows[rows >= 0]] = scores[rows >= 0]
-        return found
+        by_row = np.full(self._facts.row_count, np.nan)
+        by_row[rows[rows >= 0]] = scores[rows >= 0]
+        return by_row
 
 
 def _note(rows: int, distinct: int, units: int, deviation: float | None, *, known_scale: bool) -> str:
@@ -157,9 +157,9 @@ def _note(rows: int, distinct: int, units: int, deviation: float | None, *, know
     if not rows:
         return "no row supports it"
     if units < LEAST_UNITS:
-        found = f"no interval: {units} independent unit{'' if units == 1 else 's'}, at least {LEAST_UNITS} are needed"
+        note = f"no interval: {units} independent unit{'' if units == 1 else 's'}, at least {LEAST_UNITS} are needed"
         few = f"{rows:,} rows ask {distinct:,} different question{'' if distinct == 1 else 's'}"
-        return f"{found} ({few}; near=1 counts near duplicates apart)" if rows >= LEAST_UNITS > distinct else found
+        return f"{note} ({few}; near=1 counts near duplicates apart)" if rows >= LEAST_UNITS > distinct else note
     if deviation is None:
         what = "the spread of the values" if known_scale else "the scale of the scores"
         return f"no interval without past results: {what} is unknown"
@@ -217,7 +217,7 @@ class PastScores(Struct, frozen=True):
 def read_past(past: Any, facts: Facts) -> list[PastScores]:
     """The scores of results: of an evaluation, a DataFrame, or a file that an evaluation wrote."""
     results = [] if past is None else list(past) if isinstance(past, Sequence) and not isinstance(past, str) else [past]
-    found, named = [], {m.name for m in all_metrics()}
+    all_scores, named = [], {m.name for m in all_metrics()}
     for result in results:
         table = _table(result)
         scores = {}
@@ -229,8 +229,8 @@ def read_past(past: Any, facts: Facts) -> list[PastScores]:
         if not scores:
             of = f" {shown(result)}" if isinstance(result, str | os.PathLike) else ""
             raise EvalSetError(f"past{of}: expected a table with columns of scores, such as document_recall/value")
-        found.append(PastScores(scores, _rows(table, facts)))
-    return found
+        all_scores.append(PastScores(scores, _rows(table, facts)))
+    return all_scores
 
 
 def _table(result: Any) -> pd.DataFrame:

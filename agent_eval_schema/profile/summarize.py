@@ -143,13 +143,13 @@ def read_examples(facts: Facts, rows: Iterable[int]) -> dict[int, RowExample]:
         return {row: RowExample(row) for row in wanted.tolist()}
     mask = np.zeros(facts.row_count, bool)
     mask[wanted] = True
-    found, left = dict[int, RowExample](), wanted.tolist()
+    items, queue = dict[int, RowExample](), wanted.tolist()
     for _, checked in facts.run.reread(mask):
         ids, cells = verdict(checked, "id").to_pylist(), rows_of(checked)
         for known, *texts in zip(ids, question_of(cells), shown_truths(cells), strict=True):
-            row = left.pop(0)
-            found[row] = RowExample(row, known, *[truncate(" ".join(t.split()), LONGEST) if t else None for t in texts])
-    return found
+            row = queue.pop(0)
+            items[row] = RowExample(row, known, *[truncate(" ".join(t.split()), LONGEST) if t else None for t in texts])
+    return items
 
 
 READ_BY = {
@@ -244,14 +244,14 @@ def next_steps(summary: ProfileSummary, support: list[Support], call: Call, unla
 
 def _from_rows(summary: ProfileSummary, call: Call) -> Iterator[NextStep]:
     """Repeated and conflicting questions, and leaks."""
-    found = summary.duplicates
-    if repeated := found.exact + found.near:
-        kind = "are exact or near duplicates of an earlier question" if found.near else "repeat an earlier question"
-        text = f"{share(repeated, found.rows)} of the rows {kind}: {found.distinct:,} of {found.rows:,} are distinct."
+    repeats = summary.duplicates
+    if rows := repeats.exact + repeats.near:
+        kind = "are exact or near duplicates of an earlier question" if repeats.near else "repeat an earlier question"
+        text = f"{share(rows, repeats.rows)} of the rows {kind}: {repeats.distinct:,} of {repeats.rows:,} are distinct."
         command = call.command("profile", "--write-distinct", "distinct.jsonl")
         again = f'{call.function("profile_eval_set")}.write("distinct.jsonl")'
-        yield NextStep(repeated / found.rows, text, command or again)
-    if count := found.conflict_count:
+        yield NextStep(rows / repeats.rows, text, command or again)
+    if count := repeats.conflict_count:
         verbs = ("has", "expects") if count == 1 else ("have", "expect")
         text = f"{plural(count, 'row')} {verbs[0]} the request of an earlier one and {verbs[1]} another answer."
         command = _review(summary, call, "conflicts") or call.validation(["AE902"])
@@ -310,21 +310,21 @@ def _from_coverage(summary: ProfileSummary, support: list[Support], call: Call, 
         names = ", ".join(f"`{name}`" for name in unused[:3]) + (f" and {len(unused) - 3} more" if unused[3:] else "")
         text = f"No row exercises {names}: {len(unused)} of {plural(len(covered.tools), 'tool')}."
         yield NextStep(0.5 * len(unused) / len(covered.tools), text, _grow(call))
-    found = summary.balance
-    if found.truths >= LEAST_TRUTHS and found.top_truth_rows * 2 > found.truths:
-        part = share(found.top_truth_rows, found.truths)
+    truth_balance = summary.balance
+    if truth_balance.truths >= LEAST_TRUTHS and truth_balance.top_truth_rows * 2 > truth_balance.truths:
+        part = share(truth_balance.top_truth_rows, truth_balance.truths)
         text = f"{part} of the rows with ground truth have the same one: an agent that always gives it scores as much."
-        gain = found.top_truth_rows / summary.rows
+        gain = truth_balance.top_truth_rows / summary.rows
         yield NextStep(0.8 * gain, text, call.command("profile", "--output", "json") or "profile.to_json()")
     documents = covered.documents
     if documents.unknown_rows:
         text = f"{share(documents.unknown_rows, summary.valid)} of the rows expect a document that is not in the list."
         command = call.command("profile", "--output", "json") or "profile.to_json()"
         yield NextStep(documents.unknown_rows / summary.valid, text, command)
-    if documents.retrieved and (lost := documents.never_retrieved):
-        count = f"{lost:,} of {plural(documents.expected, 'expected document')}"
-        text = f"{count} {'is' if lost == 1 else 'are'} never retrieved."
-        yield NextStep(0.3 * lost / documents.expected, text, call.validation(["AE903"]))
+    if documents.retrieved and (number := documents.never_retrieved):
+        count = f"{number:,} of {plural(documents.expected, 'expected document')}"
+        text = f"{count} {'is' if number == 1 else 'are'} never retrieved."
+        yield NextStep(0.3 * number / documents.expected, text, call.validation(["AE903"]))
     # one value per row: not a grouping
     groups = [b for b in covered.breakdowns if 2 * b.values <= summary.valid]
     if thin := [(b.name, c.value) for b in groups for c in b.thin]:

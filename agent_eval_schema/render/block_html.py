@@ -191,9 +191,9 @@ def _table_of_rows(block: Examples | Changes | Found, form: Form) -> Table:
     names = [_row_link(e.row) if e.opens and form == "page" else e.row for e in block.rows]
     signs = [e.sign.replace("-", "−") for e in block.rows]
     rows = [(sign, name, e.request_id or "", *e.cells) for sign, name, e in zip(signs, names, block.rows, strict=True)]
-    kept = [i for i, (name, _) in enumerate(heads) if name and any(row[i] for row in rows)]
-    cells = [[Cell(row[i], heads[i][1]) for i in kept] for row in rows]
-    return Table([heads[i][0] for i in kept], cells, kind="examples", total=block.total)
+    columns = [i for i, (name, _) in enumerate(heads) if name and any(row[i] for row in rows)]
+    cells = [[Cell(row[i], heads[i][1]) for i in columns] for row in rows]
+    return Table([heads[i][0] for i in columns], cells, kind="examples", total=block.total)
 
 
 def _example(issue: FoundIssue, hint: str) -> Example:

@@ -97,9 +97,9 @@ def _print_all(console: Console, blocks: Iterable[Block], indent: int) -> None:
                 console.print()
                 console.print(Text(visible(block.title), style="bold"))
             case Line():
-                _print_line(console, _text(block.words, block.mood), indent + block.indent)
+                _print_line(console, _styled_text(block.words, block.mood), indent + block.indent)
             case Terms():
-                pairs = [[_text(Part(term, "bold")), _text(text)] for term, text in block.pairs]
+                pairs = [[_styled_text(Part(term, "bold")), _styled_text(text)] for term, text in block.pairs]
                 _print_lines(console, pairs, indent)
             case Table():
                 _print_table(console, block, indent)
@@ -108,7 +108,7 @@ def _print_all(console: Console, blocks: Iterable[Block], indent: int) -> None:
             case Changes():
                 _print_changes(console, block, indent)
             case Group():
-                _print_line(console, Text("  ").join(map(_text, block.head)), indent)
+                _print_line(console, Text("  ").join(map(_styled_text, block.head)), indent)
                 _print_all(console, block.blocks, indent + block.indent)
             case Found():
                 _print_found(console, block, indent)
@@ -126,7 +126,7 @@ def _print_line(console: Console, text: Text, indent: int) -> None:
     console.print(Padding(text, (0, 0, 0, indent)))
 
 
-def _text(of: Words | Cell, kind: str = "") -> Text:
+def _styled_text(of: Words | Cell, kind: str = "") -> Text:
     words, kind = (of.words, of.mood) if isinstance(of, Cell) else (of, kind)
     text = Text(style=_style(kind))
     for part in parts_of(words):
@@ -142,7 +142,7 @@ def _style(kind: str) -> str:
 def _print_table(console: Console, table: Table, indent: int) -> None:
     """Names and numbers in columns, or, without headings, texts that are wrapped."""
     columns = {i: column.name for i, column in enumerate(columns_of(table)) if not column.is_for_pages}
-    rows = [[_bar(row[i]) or _text(row[i]) for i in columns] for row in table.rows[: table.in_text]]
+    rows = [[_bar(row[i]) or _styled_text(row[i]) for i in columns] for row in table.rows[: table.in_text]]
     if table.notes:
         notes = [row.pop() for row in rows]
         print_columns(console, None, rows, indent, notes)
@@ -190,7 +190,7 @@ def _print_examples(console: Console, block: Examples, indent: int) -> None:
             for (_, kind, before), words in zip(block.columns, example.cells, strict=True):
                 if before is not None and words:
                     between = before if follows or before.startswith(" ") else "  "
-                    line.append(between if line else "").append(_text(words, kind))
+                    line.append(between if line else "").append(_styled_text(words, kind))
                     follows = True
             shown += 1
             if sign:
@@ -204,13 +204,13 @@ def _print_examples(console: Console, block: Examples, indent: int) -> None:
 def _print_found(console: Console, block: Found, indent: int) -> None:
     """The issues that differ in their row only are together: where each is, then what they report."""
     shown = block.issues[:EXAMPLES_SHOWN]
-    alike = [list(found) for _, found in groupby(shown, key=lambda issue: (issue.path, issue.message, issue.hint))]
-    for found, following in zip_longest(alike, alike[1:]):
-        issue = found[0]
-        for one in found:
+    alike = [list(group) for _, group in groupby(shown, key=lambda issue: (issue.path, issue.message, issue.hint))]
+    for issues, following in zip_longest(alike, alike[1:]):
+        issue = issues[0]
+        for one in issues:
             _print_place(console, one, indent)
         of_dataset = Part(f"{issue.path}: " if issue.path and not issue.row else "", "path")
-        _print_line(console, _text((of_dataset, issue.message)), indent + 2)
+        _print_line(console, _styled_text((of_dataset, issue.message)), indent + 2)
         if issue.excerpt is not None:
             _print_excerpt(console, issue.excerpt, indent + 2)
         if issue.hint and (following is None or following[0].hint != issue.hint):
@@ -258,7 +258,7 @@ def _print_changes(console: Console, block: Changes, indent: int) -> None:
         _print_line(console, _label(row, request_id), indent)
         for edit in edits[:EXAMPLES_SHOWN]:
             if edit.path != block.field:
-                _print_line(console, _text(Part(edit.path, "path")), indent + 2)
+                _print_line(console, _styled_text(Part(edit.path, "path")), indent + 2)
             for sign, style, line in sides(edit):
                 print_signed(console, sign, style, line, indent + 2)
         print_more(console, more + len(edits[EXAMPLES_SHOWN:]), indent + 2)

@@ -76,8 +76,8 @@ class Distribution:
         there = np.flatnonzero(of_each)
         self._counts.update(dict(zip(map(float, there.tolist()), of_each[there].tolist(), strict=True)))
         if not short.all():
-            kept, counts = np.unique(_three_digits(values[~short]), return_counts=True)
-            self._counts.update(dict(zip(kept.tolist(), counts.tolist(), strict=True)))
+            numbers, counts = np.unique(_three_digits(values[~short]), return_counts=True)
+            self._counts.update(dict(zip(numbers.tolist(), counts.tolist(), strict=True)))
 
     @property
     def count(self) -> int:
@@ -118,8 +118,8 @@ def _three_digits(values: _Numbers) -> _Numbers:
     scale = np.floor(np.log10(np.where(values > 0, values, 1.0))) - 2
     # dividing by a whole power of ten is exact where multiplying by its inverse is not: 0.3 stays 0.3
     large, small = 10.0 ** np.maximum(scale, 0), 10.0 ** np.maximum(-scale, 0)
-    kept: _Numbers = np.round(values / large * small) / small * large
-    return kept
+    result: _Numbers = np.round(values / large * small) / small * large
+    return result
 
 
 class Presence(Struct, frozen=True):

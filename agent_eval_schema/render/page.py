@@ -118,8 +118,8 @@ def review_page(data: Any = None) -> tuple[str, str]:
         "img-src data:",
         *("form-action 'none'", "connect-src 'none'" if data is not None else "connect-src 'self'"),
     ])  # fmt: skip
-    held = Markup("") if data is None else json_block(data)
-    page = drawn("review.html", title="review", style=style, script=text, policy=Markup(policy), data=held)
+    block = Markup("") if data is None else json_block(data)
+    page = drawn("review.html", title="review", style=style, script=text, policy=Markup(policy), data=block)
     return str(page), policy
 
 
@@ -169,14 +169,14 @@ def percent(part: float, whole: float) -> float:
 
 def runs(shares: Iterable[float], least: float = 0.2, span: float = 0.8) -> list[dict[str, Any]]:
     """Equally full neighboring steps of a strip as rectangles, darker from `least` to `least + span`; no empty ones."""
-    found: list[dict[str, Any]] = []
+    rectangles: list[dict[str, Any]] = []
     for x, part in enumerate(shares):
         opacity = round(least + span * part, 2) if part else 0.0
-        if found and found[-1]["opacity"] == opacity:
-            found[-1]["width"] += 1
+        if rectangles and rectangles[-1]["opacity"] == opacity:
+            rectangles[-1]["width"] += 1
         else:
-            found.append({"x": x, "width": 1, "opacity": opacity})
-    return [run for run in found if run["opacity"]]
+            rectangles.append({"x": x, "width": 1, "opacity": opacity})
+    return [run for run in rectangles if run["opacity"]]
 
 
 def heat(share: float) -> str:

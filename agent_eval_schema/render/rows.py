@@ -124,7 +124,7 @@ def row_data(rows: Sequence[ShownRow], total: int, heads: Sequence[str] = (), ed
     """The rows of a page, whose edits have that title; equal lists of metrics, and equal issues, are there once."""
     sets: dict[tuple[int, ...], int] = {}
     issues: dict[ShownIssue, int] = {}
-    found = [
+    entries = [
         to_builtins(row.content)
         | {name: value for name, value in to_builtins(row).items() if name != "content"}
         | {"metrics": sets.setdefault(tuple(row.metrics), len(sets))}
@@ -139,5 +139,5 @@ def row_data(rows: Sequence[ShownRow], total: int, heads: Sequence[str] = (), ed
         "sets": list(sets),
         "issues": list(issues),
         "trees": trees,
-        "rows": found,
+        "rows": entries,
     }

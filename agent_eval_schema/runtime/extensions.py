@@ -91,7 +91,7 @@ def _installed(
 ) -> dict[str, Extension[T]]:
     from importlib.metadata import entry_points  # imports the parsers of mails: 40 ms that few need
 
-    found = list[Extension[T]]()
+    entries = list[Extension[T]]()
     owners: dict[str, list[str]] = {name: ["agent-eval-schema"] for name in taken}
     for point in entry_points(group=PREFIX + group):
         package = f"{point.dist.name} {point.dist.version}" if point.dist is not None else point.value
@@ -109,13 +109,13 @@ def _installed(
             _warn(group, point.name, package, f"{type(error).__name__}: {error}")
             continue
         MODULES[point.module.partition(".")[0]] = package
-        found.append(Extension(value, package))
+        entries.append(Extension(value, package))
         for name in names(value):
             owners.setdefault(name, []).append(package)
     shared = {name: packages for name, packages in owners.items() if len(packages) > 1}
     for name, packages in shared.items():
         _warn(group, name, " and ".join(sorted(packages)), "the name is taken: rename one, or uninstall a package")
-    return {one.value.name: one for one in found if shared.keys().isdisjoint(names(one.value))}
+    return {one.value.name: one for one in entries if shared.keys().isdisjoint(names(one.value))}
 
 
 def _require_parts(value: Any, path: str = "") -> None:
@@ -166,10 +166,10 @@ def _checked(value: Any, path: str) -> Any:
 
 
 def _call(function: Callable[..., Any], kinds: Sequence[Any], path: str, *arguments: Any, **keywords: Any) -> Any:
-    found = _result(function(*arguments, **keywords), kinds, path)
+    result = _result(function(*arguments, **keywords), kinds, path)
     if kinds[0] in (None, type(None)):  # it completes its last argument
         _require_json(arguments[-1], path)
-    return found
+    return result
 
 
 def _require_json(value: Any, path: str) -> None:
@@ -182,21 +182,21 @@ def _require_json(value: Any, path: str) -> None:
         raise EvalSetError(f"{path}: expected JSON, {shown}: report it to its authors") from error
 
 
-def _result(found: Any, kinds: Sequence[Any], path: str) -> Any:
+def _result(value: Any, kinds: Sequence[Any], path: str) -> Any:
     """A result of one of the types; the entries of one that is iterated are checked one by one."""
     for kind in kinds:
         origin, inner = get_origin(kind), get_args(kind)
-        if origin is Callable and callable(found):
-            return partial(_call, found, inner[1:], path)
-        if origin in (Iterator, Iterable) and isinstance(found, Iterable):
-            return (_result(entry, inner, path) for entry in found)
+        if origin is Callable and callable(value):
+            return partial(_call, value, inner[1:], path)
+        if origin in (Iterator, Iterable) and isinstance(value, Iterable):
+            return (_result(entry, inner, path) for entry in value)
         with suppress(TypeError):
-            if kind in (bool, type(None)) or _is_of(found, kind, path):
+            if kind in (bool, type(None)) or _is_of(value, kind, path):
                 if kind is Any or origin in (dict, UnionType):
-                    _require_json(found, path)
-                return found
+                    _require_json(value, path)
+                return value
     shown = " or ".join(map(_shown, kinds))
-    raise EvalSetError(f"{path}: expected {shown}, got a {type(found).__name__}: report it to its authors")
+    raise EvalSetError(f"{path}: expected {shown}, got a {type(value).__name__}: report it to its authors")
 
 
 def _shown(kind: Any) -> str:

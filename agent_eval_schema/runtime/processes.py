@@ -133,7 +133,7 @@ class Worker:
         assert self._process.stdout is not None
         message = WorkerMessage(0, b"")
         while message.unit >= 0 and not self._stopped:
-            message = _read(self._process.stdout)
+            message = _read_message(self._process.stdout)
             if starts and not self._started.is_set():
                 self._started.set()
                 if message.unit >= 0:
@@ -164,7 +164,7 @@ def in_order(shares: Iterable[Iterator[tuple[int, _T]]]) -> Iterator[tuple[int, 
     return heapq.merge(*shares, key=itemgetter(0))
 
 
-def _read(stream: IO[bytes]) -> WorkerMessage:
+def _read_message(stream: IO[bytes]) -> WorkerMessage:
     header = stream.read(_HEADER.size)
     if len(header) < _HEADER.size:
         return WorkerMessage(_FAILED, ENDED_EARLY.encode())

@@ -83,8 +83,8 @@ def progress_text(rows: int, seconds: float, share: float | None) -> str:
     parts = [f"{rows:,} rows", f"{_rate(rows, seconds)} rows/s"]
     if share is None:
         return ", ".join(parts)
-    left = [f"{_clock(seconds * (1 - share) / share)} left"] if share > 0 else []
-    return ", ".join([f"{share:.0%}", *parts, *left])
+    rest = [f"{_clock(seconds * (1 - share) / share)} left"] if share > 0 else []
+    return ", ".join([f"{share:.0%}", *parts, *rest])
 
 
 def _clock(seconds: float) -> str:

@@ -50,14 +50,14 @@ def _depth(data: bytes) -> int:
     if b"\\\\" in data:
         data = data.replace(b"\\\\", b"")  # a backslash before a quote then escapes it
     codes = np.frombuffer(data, np.uint8)
-    kept = codes == _QUOTE
-    kept[1:] &= codes[:-1] != _BACKSLASH
+    mask = codes == _QUOTE
+    mask[1:] &= codes[:-1] != _BACKSLASH
     lower = codes | 0x20  # of brackets that of braces
-    kept |= lower == ord("{")
-    kept |= lower == ord("}")
-    found = codes[kept]
-    outside = np.cumsum(found == _QUOTE, dtype=np.int32) & 1 == 0
-    return int(np.cumsum(_STEPS[found[outside]], dtype=np.int32).max(initial=0))
+    mask |= lower == ord("{")
+    mask |= lower == ord("}")
+    marks = codes[mask]
+    outside = np.cumsum(marks == _QUOTE, dtype=np.int32) & 1 == 0
+    return int(np.cumsum(_STEPS[marks[outside]], dtype=np.int32).max(initial=0))
 
 
 _QUOTE, _BACKSLASH = ord('"'), ord("\\")

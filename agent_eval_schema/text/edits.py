@@ -63,9 +63,9 @@ def edits(field: str, old: Any, new: Any) -> tuple[tuple[Edit, ...], int]:
     """The first places where two values of a field differ, and how many more there are."""
     old, new = (_NOTHING if value is None else _unpacked(value) for value in (old, new))
     # Nothing differs in the values where only one of them could be read.
-    found = list(_differences(old, new, field)) or [(field, old, new)]
-    shown = tuple(Edit(path, _parts(a, b)) for path, a, b in found[:EDITS])
-    return shown, len(found) - len(shown)
+    differences = list(_differences(old, new, field)) or [(field, old, new)]
+    shown = tuple(Edit(path, _parts_of_edit(a, b)) for path, a, b in differences[:EDITS])
+    return shown, len(differences) - len(shown)
 
 
 def _unpacked(value: Any) -> Any:
@@ -113,7 +113,7 @@ _encode = msgspec.json.Encoder(enc_hook=str).encode
 
 
 # --- words
-def _parts(old: Any, new: Any) -> tuple[TextPart, ...]:
+def _parts_of_edit(old: Any, new: Any) -> tuple[TextPart, ...]:
     if isinstance(old, str) and isinstance(new, str) and old.strip() and new.strip():
         a, b = _TOKENS.findall(old), _TOKENS.findall(new)
         start = shared_start(a, b)

@@ -28,10 +28,10 @@ def decoded(text: str | bytes, kind: type[T], place: str, advice: str) -> T:
             raise ValueError(f"expected at most {MOST_BYTES >> 20} MB")
         if is_too_deep(text):
             raise ValueError(f"expected at most {MAX_DEPTH} levels of brackets")
-        found: T = _decoder(kind).decode(text)
+        value: T = _decoder(kind).decode(text)
     except (msgspec.MsgspecError, ValueError, RecursionError, OverflowError) as error:
         raise EvalSetError(f"{visible(place)}: {visible(error)}: {advice}") from error
-    return found
+    return value
 
 
 def decoded_or_none(text: str | bytes, kind: type[T]) -> T | None:

@@ -188,10 +188,10 @@ def write_exactly(value: Any) -> str:
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    value = dict(pairs)
+    if len(value) < len(pairs):
         raise ValueError("a key is duplicated")
-    return found
+    return value
 
 
 def without_null_keys(value: Mapping[str, Any]) -> dict[str, Any]:
@@ -296,11 +296,11 @@ def python_value(text: Any) -> list[Any] | dict[str, Any] | None:
     if not isinstance(text, str) or not is_structured(text) or len(text) > LONGEST:
         return None
     try:
-        found = ast.literal_eval(text.strip())
-        exact = repr(found) == text.strip()
+        value = ast.literal_eval(text.strip())
+        exact = repr(value) == text.strip()
     except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
         return None
-    return found if isinstance(found, list | dict) and exact and _is_json_like(found) else None
+    return value if isinstance(value, list | dict) and exact and _is_json_like(value) else None
 
 
 LONGEST = 1 << 20
@@ -319,8 +319,8 @@ def _is_json_like(value: Any) -> bool:
 
 def python_list(text: Any) -> list[Any] | None:
     """The list of texts, numbers and lists that Python writes as this text."""
-    found = python_value(text)
-    return found if isinstance(found, list) and not _has_object(found) else None
+    value = python_value(text)
+    return value if isinstance(value, list) and not _has_object(value) else None
 
 
 def _has_object(value: Any) -> bool:
@@ -330,8 +330,8 @@ def _has_object(value: Any) -> bool:
 def listed(value: Any) -> Any:
     """As `structured`, of a cell that holds a list, which may be written as Python writes it."""
     parsed = structured(value)
-    found = python_list(parsed) if isinstance(parsed, str) else None
-    return parsed if found is None else found
+    items = python_list(parsed) if isinstance(parsed, str) else None
+    return parsed if items is None else items
 
 
 # --- cells that must hold JSON and do not
@@ -342,10 +342,10 @@ def explain_malformed(problem: Malformed, text: str) -> Finding:
 
 def written_by_python(text: str) -> Finding | None:
     """The finding for a text that is Python's `str` of a list or an object; None for any other text."""
-    found = python_value(text)
-    if found is None:
+    value = python_value(text)
+    if value is None:
         return None
-    noun = "a list" if isinstance(found, list) else "an object"
+    noun = "a list" if isinstance(value, list) else "an object"
     message = f"expected JSON, got the text that Python writes of {noun}"
     if python_list(text) is not None:
         return Finding(PYTHON_LIST, message)
@@ -369,15 +369,15 @@ def column_of(path: str) -> str:
 
 def texts_in(value: Any, path: str) -> Iterator[tuple[str, str]]:
     """The texts in a value, each with its path below this one."""
-    left = [(path, value)]
-    while left:
-        path, value = left.pop()
+    stack = [(path, value)]
+    while stack:
+        path, value = stack.pop()
         if isinstance(value, str):
             yield path, value
         elif isinstance(value, Mapping):
-            left += [(f"{path}.{key}", part) for key, part in reversed(list(value.items()))]
+            stack += [(f"{path}.{key}", part) for key, part in reversed(list(value.items()))]
         elif isinstance(value, list):
-            left += reversed([(f"{path}[{i}]", part) for i, part in enumerate(value)])
+            stack += reversed([(f"{path}[{i}]", part) for i, part in enumerate(value)])
 
 
 def value_at(row: Any, path: str) -> Any:
@@ -435,11 +435,11 @@ def parse_keeping_repeats(text: str) -> Any:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) == len(pairs):
-        return found
+    value = dict(pairs)
+    if len(value) == len(pairs):
+        return value
     seen: set[str] = set()
-    repeated = Repeated(found)
+    repeated = Repeated(value)
     repeated.repeated = tuple(dict.fromkeys(key for key, _ in pairs if key in seen or seen.add(key)))  # type: ignore[func-returns-value]
     return repeated
 
@@ -457,8 +457,8 @@ def repeated_keys(text: bytes, column: str) -> list[Finding]:
             return []
     except ValueError:
         return []
-    found = _repeats(parse_keeping_repeats(text.decode()), column)
-    return [Finding(REPEATED_KEY, f"expected `{key}` once, got it several times", column, path) for path, key in found]
+    pairs = _repeats(parse_keeping_repeats(text.decode()), column)
+    return [Finding(REPEATED_KEY, f"expected `{key}` once, got it several times", column, path) for path, key in pairs]
 
 
 _SPACED = re.compile(rb'"\s+:').search

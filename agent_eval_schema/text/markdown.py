@@ -43,29 +43,29 @@ def tree_of(text: Any) -> list[Any] | None:
     tokens = _parser().parse(text)
     from markdown_it.tree import SyntaxTreeNode
 
-    found = _parts(SyntaxTreeNode(tokens))
-    is_plain = all(part[0] == "p" and all(isinstance(p, str) or p[0] == "br" for p in part[1]) for part in found)
-    return None if is_plain else found
+    parts = _joined_parts(SyntaxTreeNode(tokens))
+    is_plain = all(part[0] == "p" and all(isinstance(p, str) or p[0] == "br" for p in part[1]) for part in parts)
+    return None if is_plain else parts
 
 
 def trees_of(texts: Iterable[Any], most: float = float("inf")) -> list[list[Any]]:
     """Each text with Markdown and its elements, up to a total number of characters."""
-    found: list[list[Any]] = []
+    trees: list[list[Any]] = []
     for text in dict.fromkeys(texts):
         if most > 0 and (tree := tree_of(text)) is not None:
-            found.append([text, tree])
+            trees.append([text, tree])
             most -= len(text)
-    return found
+    return trees
 
 
-def _parts(node: SyntaxTreeNode) -> list[Any]:
-    found: list[Any] = []
+def _joined_parts(node: SyntaxTreeNode) -> list[Any]:
+    parts: list[Any] = []
     for part in (part for child in node.children for part in _part(child)):
-        if isinstance(part, str) and found and isinstance(found[-1], str):
-            found[-1] += part
+        if isinstance(part, str) and parts and isinstance(parts[-1], str):
+            parts[-1] += part
         elif part:
-            found.append(part)
-    return found
+            parts.append(part)
+    return parts
 
 
 def _part(node: SyntaxTreeNode) -> list[Any]:
@@ -79,7 +79,7 @@ def _part(node: SyntaxTreeNode) -> list[Any]:
         return [["code", [node.content]]]
     if node.type in ("link", "image"):  # where it leads is text beside it
         address = str(node.attrs.get("href") or node.attrs.get("src") or "")
-        words = [node.content] if node.type == "image" else _parts(node)
+        words = [node.content] if node.type == "image" else _joined_parts(node)
         return [*words, *([] if words == [address] else [f" ({address})"])]
-    inside = _parts(node)
+    inside = _joined_parts(node)
     return [[node.tag, inside]] if node.tag in ELEMENTS else inside

@@ -25,13 +25,13 @@ OUR_WORDS = frozenset(ALIASES).union(*ALIASES.values())
 
 def match_names(wrong: Iterable[str], right: Iterable[str], cutoff: float = 0.75) -> dict[str, str]:
     """The names of `right` that those of `wrong` most likely mean, each used once: by alias, else by spelling."""
-    free, found = tuple(right), dict[str, str]()
+    free, matches = tuple(right), dict[str, str]()
     for name in wrong:
         match = _match(name, free, cutoff)
         if match is not None:
-            found[name] = match
+            matches[name] = match
             free = tuple(other for other in free if other != match)
-    return found
+    return matches
 
 
 @lru_cache(1024)  # the keys and roles of thousands of messages are misspelled alike

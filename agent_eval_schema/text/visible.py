@@ -62,8 +62,8 @@ def wrapped(text: str, width: int | None, indent: str = "") -> list[str]:
     word that is wider, a line stays as long as it is."""
     if width is None or len(text) <= width:
         return [text]
-    kept = _QUOTED.sub(lambda found: found[0].replace(" ", "\0"), text)
-    lines = textwrap.wrap(kept, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+    unbroken = _QUOTED.sub(lambda found: found[0].replace(" ", "\0"), text)
+    lines = textwrap.wrap(unbroken, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
     return [line.replace("\0", " ") for line in lines]
 
 

@@ -133,7 +133,7 @@ def _response(reading: Reading) -> str | None:
     if reading.trace.answer is not None:
         return _opened(reading.trace.answer)
     try:
-        found = _completion(content_text(reading.outputs, reading.spare))
+        completion = _completion(content_text(reading.outputs, reading.spare))
     except msgspec.MsgspecError:
         value = value_of(reading.outputs)
         if isinstance(value, list) and value:
@@ -143,9 +143,9 @@ def _response(reading: Reading) -> str | None:
             reading.note(rules.RESPONSE_AS_JSON, "response", f"got {describe(value)}; its JSON text is taken")
             return jsontext.encode(value).decode()
         return text
-    if isinstance(found, str):
-        return _opened(found)
-    return _opened(found.choices[0].message.content) if found.choices else None
+    if isinstance(completion, str):
+        return _opened(completion)
+    return _opened(completion.choices[0].message.content) if completion.choices else None
 
 
 def _in_one_piece(reading: Reading, pieces: list[Any]) -> Any:
@@ -207,15 +207,15 @@ def _named(calls: list[ToolCall], reading: Reading) -> list[ToolCall]:
 
 
 def _tool_call(span: Span) -> ToolCall:
-    found = attributes(span)
-    tool_name, name = value_of(found.tool_name), span.name or ""
+    attrs = attributes(span)
+    tool_name, name = value_of(attrs.tool_name), span.name or ""
     if name[-1:].isdigit():  # up to 3.5 repeated span names were numbered
-        function = value_of(found.function_name)
+        function = value_of(attrs.function_name)
         if isinstance(function, str) and name.startswith(f"{function}_") and name[len(function) + 1 :].isdigit():
             name = function
     if isinstance(tool_name, str) and tool_name.strip():
         name = tool_name
-    return ToolCall(name, chat.read_arguments(value_of(found.inputs)))
+    return ToolCall(name, chat.read_arguments(value_of(attrs.inputs)))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -249,8 +249,8 @@ def exception_message(span: Span) -> str | None:
     """The message of the first exception of a span."""
     events = value_of(span.events) if b"exception" in bytes(span.events) else None
     for event in events if isinstance(events, list) else ():
-        found = event.get("attributes") if isinstance(event, dict) else None
-        message = found.get("exception.message") if isinstance(found, dict) else None
+        fields = event.get("attributes") if isinstance(event, dict) else None
+        message = fields.get("exception.message") if isinstance(fields, dict) else None
         if isinstance(message, str) and message.startswith('"'):
             message = jsontext.parse_leniently(message)
         if isinstance(message, str):
@@ -269,7 +269,7 @@ def _expectations(reading: Reading) -> dict[str, Any] | None:
     raw = reading.trace.info.assessments
     text = b"" if raw is NOTHING else bytes(raw)
     assessments = jsontext.parse_leniently(text.decode("utf-8", "replace")) if b'"expectation"' in text else None
-    found: dict[str, Any] = {}
+    expectations: dict[str, Any] = {}
     for assessment in assessments if isinstance(assessments, list) else ():
         if not isinstance(assessment, dict) or assessment.get("valid") is False:
             continue
@@ -278,10 +278,10 @@ def _expectations(reading: Reading) -> dict[str, Any] | None:
             continue
         packed = expectation.get("serialized_value")
         if isinstance(packed, dict) and isinstance(packed.get("value"), str):
-            found[name] = jsontext.parse_leniently(packed["value"])
+            expectations[name] = jsontext.parse_leniently(packed["value"])
         elif expectation.get("value") is not None:
-            found[name] = expectation["value"]
-    return found or None
+            expectations[name] = expectation["value"]
+    return expectations or None
 
 
 class Derivation(NamedTuple):

@@ -34,13 +34,13 @@ def retrieved_context(reading: Reading) -> list[Document] | None:
     last = max(reversed(reading.outermost(reading.retrievers)), key=start_of)
     own = attributes(last)
     try:
-        found = _usual_documents(
+        documents = _usual_documents(
             content_text(own.outputs, reading.spare), isinstance(own, AttributesById), reading.values
         )
     except msgspec.MsgspecError:
-        found = None
-    if found is not None:
-        return found
+        documents = None
+    if documents is not None:
+        return documents
     value = output_of(own)
     if value is None and last not in reading.failed:
         reading.note(NO_DOCUMENTS, "retrieved_context", "expected outputs of the last RETRIEVER span, got none")
@@ -68,7 +68,7 @@ class _ById(Struct, gc=False):
 
 _retrieved = msgspec.json.Decoder(list[_Retrieved]).decode
 _by_id = msgspec.json.Decoder(list[_ById]).decode
-_text = msgspec.json.Decoder(str).decode
+_decode_text = msgspec.json.Decoder(str).decode
 
 
 def _usual_documents(text: str | Raw, are_by_id: bool, values: bool) -> list[Document] | None:
@@ -86,7 +86,7 @@ def _usual_documents(text: str | Raw, are_by_id: bool, values: bool) -> list[Doc
             return None
         any_content = any_content or size > 2
     if values or not pairs:
-        return [Document(uri, _text(content)) for uri, content in pairs]
+        return [Document(uri, _decode_text(content)) for uri, content in pairs]
     return [Document("?", "?" if any_content else "")]
 
 
@@ -111,8 +111,8 @@ def _document_by_id(item: Any) -> Any:
 
 def documents_of_span(span: Span) -> list[Document]:
     """The (doc_uri, content) of the documents that a RETRIEVER span gave; none for other spans."""
-    found = attributes(span)
-    if (found.type or "").strip('"') != "RETRIEVER" or (value := output_of(found)) is None:
+    attrs = attributes(span)
+    if (attrs.type or "").strip('"') != "RETRIEVER" or (value := output_of(attrs)) is None:
         return []
     return _documents(Reading(Trace(Info(), [span])), value)
 
@@ -128,11 +128,11 @@ def _documents(reading: Reading, output: Any) -> list[Document]:
     if not isinstance(output, list):
         reading.note(DERIVED_DOCUMENT_EMPTY, "retrieved_context", f"expected documents, got {describe(output)}")
         return []
-    found = [_document(reading, item, f"retrieved_context[{i}]") for i, item in enumerate(output)]
-    if any(d.content for d in found) and (original is not output or any(isinstance(item, str) for item in output)):
+    documents = [_document(reading, item, f"retrieved_context[{i}]") for i, item in enumerate(output)]
+    if any(d.content for d in documents) and (original is not output or any(isinstance(item, str) for item in output)):
         what = "a list with texts" if original is output else describe(original)
         reading.note(DERIVED_DOCUMENTS_REWRITTEN, "retrieved_context", f"expected a list of objects, got {what}")
-    return found
+    return documents
 
 
 def _document(reading: Reading, item: Any, path: str) -> Document:

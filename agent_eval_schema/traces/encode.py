@@ -186,11 +186,11 @@ _TYPE = ATTRIBUTE_KEYS["type"]
 
 
 def _attributes_of(span: Any) -> dict[str, str]:
-    found = span.get("attributes") if isinstance(span, dict) else None
-    found = jsontext.parse_leniently(found) if isinstance(found, str) else found
+    pairs = span.get("attributes") if isinstance(span, dict) else None
+    pairs = jsontext.parse_leniently(pairs) if isinstance(pairs, str) else pairs
     texts = (
-        {k: v if isinstance(v, str) else jsontext.encode_text(v) for k, v in found.items()}
-        if isinstance(found, dict)
+        {k: v if isinstance(v, str) else jsontext.encode_text(v) for k, v in pairs.items()}
+        if isinstance(pairs, dict)
         else {}
     )
     if not is_kind(texts.get(_TYPE)):

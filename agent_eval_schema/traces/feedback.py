@@ -49,7 +49,7 @@ def is_feedback(record: Any) -> bool:
 
 def read_feedback(records: Iterable[Any], time: int | None) -> tuple[list[Feedback], list[Finding]]:
     """The judgments of the records of a feedback call, and what of it could not be read."""
-    found: list[Feedback] = []
+    entries: list[Feedback] = []
     notes: list[Finding] = []
     for i, record in enumerate(records):
         path = f"request.dataframe_records[{i}]"
@@ -57,27 +57,27 @@ def read_feedback(records: Iterable[Any], time: int | None) -> tuple[list[Feedba
         if not isinstance(request_id, str) or not request_id:
             message = f"expected the ID of the rated call, got {describe(request_id)}"
             notes.append(_odd(f"{path}.request_id", message))
-        about = Feedback(_text(request_id), _source(record.get("source")), _text(record.get("step_id")), time=time)
+        about = Feedback(_string(request_id), _source(record.get("source")), _string(record.get("step_id")), time=time)
         for key, kind in zip(ASSESSMENT_KEYS, ("text", "retrieval"), strict=True):
             items = _value(record.get(key))
             items = items if isinstance(items, list) else [] if items in (None, "") else [items]
             for j, item in enumerate(items):
-                _read_assessment(item, kind, about, f"{path}.{key}[{j}]", found, notes)
-    return found, notes
+                _read_assessment(item, kind, about, f"{path}.{key}[{j}]", entries, notes)
+    return entries, notes
 
 
 def read_assessment_row(
     cells: Mapping[str, Any], request_id: str | None, time: int | None
 ) -> tuple[list[Feedback], list[Finding]]:
     """The judgments of a row of an assessment log: `source`, `step_id`, `text_assessment`, `retrieval_assessment`."""
-    found: list[Feedback] = []
+    entries: list[Feedback] = []
     notes: list[Finding] = []
-    about = Feedback(request_id, _source(cells.get("source")), _text(cells.get("step_id")), time=time)
+    about = Feedback(request_id, _source(cells.get("source")), _string(cells.get("step_id")), time=time)
     for key, kind in (("text_assessment", "text"), ("retrieval_assessment", "retrieval")):
         item = _value(cells.get(key))
         if item is not None:
-            _read_assessment(item, kind, about, key, found, notes)
-    return found, notes
+            _read_assessment(item, kind, about, key, entries, notes)
+    return entries, notes
 
 
 def read_trace_feedback(assessments: Any, request_id: str | None, time: int | None) -> list[Feedback]:
@@ -95,7 +95,7 @@ def read_trace_feedback(assessments: Any, request_id: str | None, time: int | No
             source,
             time=_time_of(item, time),
             value=_thumb(item["feedback"].get("value")),
-            rationale=_text(item.get("rationale")),
+            rationale=_string(item.get("rationale")),
         )
         for item in thumbs
         if len(names[source := _source(item["source"])]) == 1 or _name(item) == ANSWER_CORRECT
@@ -112,7 +112,7 @@ def _is_thumb(item: Any) -> bool:
 
 
 def _name(item: dict[str, Any]) -> str | None:
-    return _text(item.get("assessment_name")) or _text(item.get("name"))
+    return _string(item.get("assessment_name")) or _string(item.get("name"))
 
 
 def _time_of(item: dict[str, Any], otherwise: int | None) -> int | None:
@@ -124,7 +124,7 @@ def _time_of(item: dict[str, Any], otherwise: int | None) -> int | None:
 
 
 def _read_assessment(
-    item: Any, kind: str, about: Feedback, path: str, found: list[Feedback], notes: list[Finding]
+    item: Any, kind: str, about: Feedback, path: str, entries: list[Feedback], notes: list[Finding]
 ) -> None:
     item = _value(item)
     if not isinstance(item, dict):
@@ -136,10 +136,10 @@ def _read_assessment(
     if kind == "retrieval" and not is_position:
         notes.append(_odd(f"{path}.position", f"expected a position, got {describe(position)}"))
         position = None
-    texts = {n: _text(item.get(k)) for n, k in (("suggested_output",) * 2, ("comment", "free_text_comment"))}
-    own: dict[str, Any] = {"kind": kind, "step_id": _text(item.get("step_id")) or about.step_id, **texts}
+    texts = {n: _string(item.get(k)) for n, k in (("suggested_output",) * 2, ("comment", "free_text_comment"))}
+    own: dict[str, Any] = {"kind": kind, "step_id": _string(item.get("step_id")) or about.step_id, **texts}
     position = position if kind == "retrieval" else None
-    found.append(replace(about, position=position, value=value, rationale=rationale, **own))
+    entries.append(replace(about, position=position, value=value, rationale=rationale, **own))
 
 
 def _rating(ratings: Any, path: str, notes: list[Finding]) -> tuple[bool | None, str | None]:
@@ -153,7 +153,7 @@ def _rating(ratings: Any, path: str, notes: list[Finding]) -> tuple[bool | None,
     value = _thumb(rated)
     if value is None and rated is not None:
         notes.append(_odd(f"{path}.ratings", f"expected positive or negative, got {describe(rated)}"))
-    return value, _text(rating.get("rationale"))
+    return value, _string(rating.get("rationale"))
 
 
 _THUMBS = {"positive": True, "true": True, "yes": True, "negative": False, "false": False, "no": False}
@@ -169,8 +169,8 @@ def _source(value: Any) -> str | None:
     """Who judged: the id of the source, which is an object or its JSON text."""
     value = _value(value)
     if isinstance(value, dict):
-        return _text(value.get("id")) or _text(value.get("source_id")) or _text(value.get("type"))
-    return _text(value)
+        return _string(value.get("id")) or _string(value.get("source_id")) or _string(value.get("type"))
+    return _string(value)
 
 
 def _value(value: Any) -> Any:
@@ -181,7 +181,7 @@ def _value(value: Any) -> Any:
     return None if value == "null" else value
 
 
-def _text(value: Any) -> str | None:
+def _string(value: Any) -> str | None:
     if isinstance(value, bytes):
         value = value.decode("utf-8", "replace")
     if isinstance(value, int) and not isinstance(value, bool):

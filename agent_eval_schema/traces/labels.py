@@ -46,11 +46,11 @@ class Labels(Struct, frozen=True):
 
 def latest(entries: Iterable[Feedback]) -> list[Feedback]:
     """The last judgment of each source, per kind, step and position, in the order of time."""
-    kept: dict[Any, Feedback] = {}
+    judgments: dict[Any, Feedback] = {}
     for entry in sorted(entries, key=_order):
         step = entry.step_id and step_key(entry.step_id)
-        kept[entry.request_id, entry.source, entry.kind, step, entry.position] = entry
-    return sorted(kept.values(), key=_order)
+        judgments[entry.request_id, entry.source, entry.kind, step, entry.position] = entry
+    return sorted(judgments.values(), key=_order)
 
 
 def _order(entry: Feedback) -> tuple[Any, ...]:
@@ -117,7 +117,7 @@ def _context(entries: list[Feedback], chunks: Chunks, notes: list[Finding]) -> l
             position = "no position" if entry.position is None else f"position {entry.position}"
             message = f"{position} of step {describe(entry.step_id)} is not among the retrieved documents"
             notes.append(Finding(rules.UNMATCHED_CHUNK, message, "expected_retrieved_context"))
-    found = []
+    documents = []
     for place in chunks:
         thumbs = votes.get(place, set())
         if len(thumbs) > 1:
@@ -129,8 +129,8 @@ def _context(entries: list[Feedback], chunks: Chunks, notes: list[Finding]) -> l
                 message = f"the document at position {place[1]} has no doc_uri"
                 notes.append(Finding(rules.UNMATCHED_CHUNK, message, "expected_retrieved_context"))
             else:
-                found.append(Document(uri, content))
-    return found or None
+                documents.append(Document(uri, content))
+    return documents or None
 
 
 def step_key(step_id: str) -> str:

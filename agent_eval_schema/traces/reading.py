@@ -58,9 +58,9 @@ class Reading:
         # No parent, the earliest if several; if every parent is missing from the trace, the earliest span.
         self.root = orphans[0] if len(orphans) == 1 else min(orphans or trace.spans, key=start_of, default=None)
         self._top = self.root.id if self.root else None
-        found = attributes(self.root) if self.root else Attributes()
-        self.inputs = trace.request if found.inputs is NOTHING else found.inputs
-        self.outputs = trace.response if found.outputs is NOTHING else found.outputs
+        attrs = attributes(self.root) if self.root else Attributes()
+        self.inputs = trace.request if attrs.inputs is NOTHING else attrs.inputs
+        self.outputs = trace.response if attrs.outputs is NOTHING else attrs.outputs
         self.metadata = trace.info.trace_metadata or trace.info.request_metadata
         self.state = trace.info.state or trace.info.status
 
@@ -75,7 +75,7 @@ class Reading:
         if len(spans) == 1:
             return spans
         by_id = {s.id: s for s in self.trace.spans}
-        found = []
+        result = []
         for span in spans:
             above: list[Span] = []  # a loop in a broken trace ends the walk
             parent = by_id.get(span.parent) if span.parent else None
@@ -83,8 +83,8 @@ class Reading:
                 above.append(parent)
                 parent = by_id.get(parent.parent) if parent.parent else None
             if parent is None or parent not in spans:
-                found.append(span)
-        return found or spans  # where parents form a loop, no span is outside: then all are
+                result.append(span)
+        return result or spans  # where parents form a loop, no span is outside: then all are
 
     def note(self, rule: Rule, path: str, message: str) -> None:
         self.notes.append(Finding(rule, message, path=path))
@@ -129,8 +129,8 @@ def token_counts(reading: Reading) -> Tokens | None:
     """The models' usage, except below a counted span (mlflow#24307); else the trace's, else the root's."""
     used: dict[Span, Tokens] = {}
     for span in reading.models:
-        found = attributes(span)
-        tokens = _stated(found.token_usage, reading.spare) or _stated_in_output(found.outputs)
+        attrs = attributes(span)
+        tokens = _stated(attrs.token_usage, reading.spare) or _stated_in_output(attrs.outputs)
         if tokens is not None:
             used[span] = tokens
     if used:
@@ -170,8 +170,8 @@ def usage_of(usage: Any) -> Tokens | None:
     """The counts in a usage that also has values of other types."""
     if not isinstance(usage, dict):
         return None
-    kept = {k: v for k, v in usage.items() if isinstance(v, int) and not isinstance(v, bool)}
-    return counts_of(msgspec.convert(kept, Usage))
+    counts = {k: v for k, v in usage.items() if isinstance(v, int) and not isinstance(v, bool)}
+    return counts_of(msgspec.convert(counts, Usage))
 
 
 def counts_of(usage: Usage) -> Tokens | None:

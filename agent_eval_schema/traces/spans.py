@@ -55,19 +55,19 @@ def is_kind(text: str | None) -> bool:
 def grounded(parents: dict[str, str | None], root: str) -> dict[str, str | None]:
     """The parent of each span; every span is below the root: directly, if its parent is missing or is below the span
     itself. A store accepts no other trace (MLflow 3.17)."""
-    found: dict[str, str | None] = {**parents, root: None}
+    result: dict[str, str | None] = {**parents, root: None}
     done = {root}
     for start in parents:
         path: set[str] = set()
         at = start
         while at not in done:
             path.add(at)
-            above = found[at]
-            if above is None or above not in found or above in path:
-                found[at] = above = root
+            above = result[at]
+            if above is None or above not in result or above in path:
+                result[at] = above = root
             at = above
         done |= path
-    return found
+    return result
 
 
 class Context(Struct, gc=False):

@@ -87,9 +87,9 @@ def _events_of_sse(text: bytes) -> tuple[list[bytes], bool]:
         elif not line.strip() and data:
             events.append(b"\n".join(data))
             data = []
-    kept = [e for e in events if e.strip()]
-    pieces = [e for e in kept if e.strip() != b"[DONE]"]
-    return pieces, len(pieces) < len(kept)
+    texts = [e for e in events if e.strip()]
+    pieces = [e for e in texts if e.strip() != b"[DONE]"]
+    return pieces, len(pieces) < len(texts)
 
 
 def _is_value(text: bytes) -> bool:
@@ -129,15 +129,15 @@ class _Joined:
         self.error: str | None = None
 
     def value(self) -> Any:
-        found: dict[str, Any] = {"usage": self.usage} if self.usage is not None else {}
+        usage: dict[str, Any] = {"usage": self.usage} if self.usage is not None else {}
         if self.whole is not None:
-            return {**found, **self.whole}
+            return {**usage, **self.whole}
         if self.kind == "responses":
-            return {**found, "output": list(self.items.values())}
+            return {**usage, "output": list(self.items.values())}
         if self.kind == "agent":
-            return {**found, "messages": list(self.texts.values())}
+            return {**usage, "messages": list(self.texts.values())}
         message = {**self.choice, **({"tool_calls": [self.calls[i] for i in sorted(self.calls)]} if self.calls else {})}
-        return {**found, "choices": [{"index": 0, "message": message}]}
+        return {**usage, "choices": [{"index": 0, "message": message}]}
 
 
 def _join(lines: list[bytes], done: bool) -> Stream:
@@ -163,12 +163,12 @@ def _join(lines: list[bytes], done: bool) -> Stream:
 def _trace_in(line: bytes, event: dict[str, Any]) -> Raw | None:
     """The text of the trace in a piece; rewritten if the rest of the piece is unusual."""
     try:
-        found = _event(line)
+        piece = _event(line)
     except ValueError:
         outputs = [h.get("databricks_output") for h in (event, event.get("response")) if isinstance(h, dict)]
         traces = [o["trace"] for o in outputs if isinstance(o, dict) and o.get("trace") is not None]
         return Raw(jsontext.encode(traces[0])) if traces else None
-    homes = (found.databricks_output, found.response.databricks_output if found.response else None)
+    homes = (piece.databricks_output, piece.response.databricks_output if piece.response else None)
     return next((h.trace for h in homes if h is not None and h.trace not in (_NONE, Raw(b"null"))), None)
 
 

@@ -129,7 +129,7 @@ class Expressions:
         wanted = ", ".join(f"CAST(({sql}) AS {kind}) AS {name}" for name, (sql, kind) in self._expressions.items())
         self._connection.register("logged", self._readable(batch))
         try:
-            found = self._connection.execute(f"SELECT {wanted} FROM logged").fetchnumpy()
+            arrays = self._connection.execute(f"SELECT {wanted} FROM logged").fetchnumpy()
         except duckdb.Error as error:
             sql_of = "; ".join(f"{name}: {sql}" for name, (sql, _) in self._expressions.items())
             # The rest of DuckDB's message is about our own query, which contains only the columns that are mentioned.
@@ -139,22 +139,22 @@ class Expressions:
             raise EvalSetError(message) from error
         finally:
             self._connection.unregister("logged")
-        return {name: _array(found[name], batch.num_rows, sql) for name, (sql, _) in self._expressions.items()}
+        return {name: _array(arrays[name], batch.num_rows, sql) for name, (sql, _) in self._expressions.items()}
 
     def _readable(self, batch: pa.RecordBatch) -> pa.Table:
         """The columns that the expressions may mention, text as text: a cell of a JSON file is JSON."""
         sql = " ".join(sql for sql, _ in self._expressions.values()).lower()
-        kept = [i for i, n in enumerate(batch.schema.names) if n.lower() in sql]
+        cols = [i for i, n in enumerate(batch.schema.names) if n.lower() in sql]
         absent = {n: pa.nulls(batch.num_rows) for n in self._columns if n not in batch.schema.names}
-        if not kept:
+        if not cols:
             return pa.table({"__row__": np.arange(batch.num_rows), **absent})
-        arrays = [simplified(batch.column(i)) for i in kept]
-        texts = [as_text(a) if is_json_column(batch.schema.field(i)) else a for i, a in zip(kept, arrays, strict=True)]
-        return pa.table({**dict(zip([batch.schema.field(i).name for i in kept], texts, strict=True)), **absent})
+        arrays = [simplified(batch.column(i)) for i in cols]
+        texts = [as_text(a) if is_json_column(batch.schema.field(i)) else a for i, a in zip(cols, arrays, strict=True)]
+        return pa.table({**dict(zip([batch.schema.field(i).name for i in cols], texts, strict=True)), **absent})
 
 
-def _array(found: Any, rows: int, sql: str) -> pa.Array:
-    if len(found) != rows:
+def _array(values: Any, rows: int, sql: str) -> pa.Array:
+    if len(values) != rows:
         raise EvalSetError(f"the SQL must give one value a row: {sql}")
-    mask = np.ma.getmaskarray(found) if isinstance(found, np.ma.MaskedArray) else None
-    return pa.array(np.ma.getdata(found), mask=mask, from_pandas=True)
+    mask = np.ma.getmaskarray(values) if isinstance(values, np.ma.MaskedArray) else None
+    return pa.array(np.ma.getdata(values), mask=mask, from_pandas=True)

@@ -382,8 +382,8 @@ def _shares(wanted: int, sizes: Mapping[str, int]) -> dict[str, int]:
     """The whole part of the share of each; what is left goes to the largest remainders, one each."""
     total = sum(sizes.values()) or 1
     shares = {name: divmod(wanted * size, total) for name, size in sizes.items()}
-    left = wanted - sum(whole for whole, _ in shares.values())
-    largest = {*sorted(shares, key=lambda name: (-shares[name][1], name))[:left]}
+    rest = wanted - sum(whole for whole, _ in shares.values())
+    largest = {*sorted(shares, key=lambda name: (-shares[name][1], name))[:rest]}
     return {name: whole + (name in largest) for name, (whole, _) in shares.items()}
 
 

@@ -235,8 +235,8 @@ UPDATES = pa.schema([("request_id", pa.string()), *CHANGES.value_type])
 
 
 def _counted(array: pa.Array) -> Counter[str]:
-    found: list[dict[str, Any]] = array.value_counts().to_pylist()
-    return Counter({entry["values"]: entry["counts"] for entry in found})
+    entries: list[dict[str, Any]] = array.value_counts().to_pylist()
+    return Counter({entry["values"]: entry["counts"] for entry in entries})
 
 
 def new_run(plan: BuildPlan, remarks: tuple[Finding, ...] = ()) -> CheckedRun:

@@ -38,11 +38,11 @@ def label(batch: pa.RecordBatch, plan: BuildPlan) -> tuple[dict[str, pa.Array], 
     # The trace determines whether the call failed, if there is one.
     columns["failure"] = pc.if_else(columns["trace"].is_null(), batch.column("failed"), pa.scalar(None, pa.bool_()))
     # The rows with a judgment, as far as known without reading their traces.
-    found = batch.column("entries").is_valid()
+    mask = batch.column("entries").is_valid()
     if plan.trace_feedback:
         # Arrow looks for the same as a pattern in a quarter of the time that it takes as a text.
-        found = pc.or_(found, pc.match_substring_regex(columns["trace"], '"HUMAN"').fill_null(False))
-    columns, notes, changes = _labeled(columns, batch, found, plan)
+        mask = pc.or_(mask, pc.match_substring_regex(columns["trace"], '"HUMAN"').fill_null(False))
+    columns, notes, changes = _labeled(columns, batch, mask, plan)
     names: list[list[str]] = [[] for _ in range(batch.num_rows)]
     for row, new in changes.items():
         names[row] = [*(n for n in new if n != "tags"), *(["copied"] if (TAG, COPIED) in new.get("tags", ()) else [])]
@@ -107,14 +107,14 @@ def updated(
 def _labeled(
     columns: dict[str, pa.Array],
     judged: pa.RecordBatch,
-    found: pa.Array,
+    mask: pa.Array,
     plan: BuildPlan,
     redactor: Redactor | None = None,
 ) -> tuple[dict[str, pa.Array], pa.Array, dict[int, dict[str, Any]]]:
-    """The columns with the labels that feedback gives to rows for which `found` is true, the notes on them, and by row
+    """The columns with the labels that feedback gives to rows for which `mask` is true, the notes on them, and by row
     the cells that change. Columns of calls have no labels yet."""
     size, log, changes = judged.num_rows, IssueLog(judged.num_rows), dict[int, dict[str, Any]]()
-    rows = np.flatnonzero(np.asarray(found)).tolist() if plan.labeled else []
+    rows = np.flatnonzero(np.asarray(mask)).tolist() if plan.labeled else []
     cells = {n: columns[n].to_pylist() if n in columns else [None] * size for n in _LABELS if rows}
     for at in rows:
         labels = labels_of_row(columns, judged, at, plan)
@@ -133,29 +133,29 @@ _COMPARED = (*_LABELS, "response", "expected_facts", "trace")
 
 
 def _changed(
-    row: dict[str, Any], found: Labels, redactor: Redactor | None, notes: list[Finding]
+    row: dict[str, Any], labels: Labels, redactor: Redactor | None, notes: list[Finding]
 ) -> Iterator[tuple[str, Any]]:
     """The cells of a row that change."""
-    label, expected, tags = found.expected_response, row["expected_response"], dict(row["tags"] or ())
+    label, expected, tags = labels.expected_response, row["expected_response"], dict(row["tags"] or ())
     if label is not None and redactor is not None:
         label = redactor.cell(label)
-    source, new_source = tags.get(TAG), COPIED if found.copied else EDITED
+    source, new_source = tags.get(TAG), COPIED if labels.copied else EDITED
     # The user's own ground truth: facts, a response that is not from feedback, a copy that was edited later.
     from_feedback = source == EDITED or (source == COPIED and expected == row["response"])
     if row["expected_facts"] or (expected is not None and not from_feedback):
-        if label is not None and not found.copied and label != expected:
+        if label is not None and not labels.copied and label != expected:
             message = "users edited the answer, but the dataset states its own ground truth"
             notes.append(Finding(rules.LABEL_YIELDS, message, "expected_response"))
     elif label is None:
-        if source == COPIED and found.judged:
+        if source == COPIED and labels.judged:
             yield "expected_response", None
             yield "tags", [(k, v) for k, v in tags.items() if k != TAG] or None
-    elif not (found.copied and source == EDITED) and (label, new_source) != (expected, source):
+    elif not (labels.copied and source == EDITED) and (label, new_source) != (expected, source):
         yield "expected_response", label
         yield "tags", list({**tags, TAG: new_source}.items())
     context = row["expected_retrieved_context"] or ()
     known = {d["doc_uri"] for d in context}
-    more = [d for d in found.expected_retrieved_context or () if d.doc_uri not in known]
+    more = [d for d in labels.expected_retrieved_context or () if d.doc_uri not in known]
     if more and not known <= {uri for uri, _ in (chunks_of(row["trace"]) if known else {}).values()}:
         message = "users rate documents, but the dataset states expected_retrieved_context"
         notes.append(Finding(rules.LABEL_YIELDS, message, "expected_retrieved_context"))

@@ -275,9 +275,9 @@ def _national_ids(view: str, search: Search) -> Spans:
 def _id_checks(region: str) -> list[Callable[[str], bool]]:
     from stdnum import get_cc_module
 
-    found = [get_cc_module(region.lower(), name) for name in NATIONAL_IDS.get(region, "").split()]
+    modules = [get_cc_module(region.lower(), name) for name in NATIONAL_IDS.get(region, "").split()]
     # a number of the United States has no check digit: without its hyphens it is any number
-    checks: list[Callable[[str], bool]] = [module.is_valid for module in found if module is not None]
+    checks: list[Callable[[str], bool]] = [module.is_valid for module in modules if module is not None]
     return [lambda text, valid=checks[0]: "-" in text and valid(text)] if region == "US" else checks  # type: ignore[misc]
 
 
@@ -333,7 +333,7 @@ class Redactor:
         for name in self._search.libraries:  # on an executor of Spark it may be absent
             import_extra(name, "redact", name)
         self._suspect = rf"{_SUSPECT}|\d(?:\D{{0,6}}\d){{4}}" if self._search.regions else _SUSPECT
-        self._text = self._by_default if self.hook is None else self._by_hook
+        self._redact_text = self._by_default if self.hook is None else self._by_hook
 
     def counts(self, row: int) -> list[tuple[str, int]] | None:
         return sorted(Counter(kind for kind, _ in self.rows[row]).items()) if self.rows.get(row) else None
@@ -341,9 +341,9 @@ class Redactor:
     def column(self, array: pa.Array, rows: np.ndarray[Any, Any] | None = None) -> pa.Array:
         """A column of text (JSON or not) with its cells redacted; the same array if there is nothing to replace. `rows`
         has the row of each text (its own, if not given)."""
-        found = array.is_valid() if self.hook else pc.match_substring_regex(array, self._suspect).fill_null(False)
+        mask = array.is_valid() if self.hook else pc.match_substring_regex(array, self._suspect).fill_null(False)
         texts = dict[int, str]()
-        for at in np.flatnonzero(np.asarray(found)).tolist():
+        for at in np.flatnonzero(np.asarray(mask)).tolist():
             self._found = self.rows[at if rows is None else int(rows[at])]
             text = array[at].as_py()
             if (new := self.cell(text)) != text:
@@ -380,7 +380,7 @@ class Redactor:
             return text
         if depth < MAX_NESTING and text.lstrip()[:1] in ("{", "[", '"') and not isinstance(parse(text), Malformed):
             return self._json(text, depth)
-        return self._text(text)
+        return self._redact_text(text)
 
     def _json(self, text: str, depth: int) -> str:
         key = ""
@@ -401,7 +401,7 @@ class Redactor:
             string: str = _decode(literal)
             if colon is not None:
                 key = string
-                new = string if self.hook else self._text(string)
+                new = string if self.hook else self._redact_text(string)
             else:
                 new = string if self.hook and key in STRUCTURAL else self.cell(string, depth + 1)
             return found.group() if new == string else encode_basestring(new) + (colon or "")

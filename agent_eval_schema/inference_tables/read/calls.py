@@ -160,8 +160,8 @@ _SILENT = "expected a response, got none"
 
 def _has_response(record: CallRecord, plan: BuildPlan) -> bool:
     """Whether there is a response, or may be one: a call without one is never valid, so no sample may draw it."""
-    found = not record.response.text is record.response.outputs is record.trace is None
-    return found or plan.joins_traces or "invalid" in plan.kept
+    has_response = not record.response.text is record.response.outputs is record.trace is None
+    return has_response or plan.joins_traces or "invalid" in plan.kept
 
 
 # --- facts that are known without reading the payloads
@@ -257,8 +257,8 @@ def _one_of_batch(
         if record.reason is None:
             read_trace(record, logged, row, answer)
     elif record.reason is None:
-        left = f"record {i} of {count:,}" + ("; its call has a trace" if answer.trace is not None else "")
-        record.findings.append(Finding(rules.BATCH_CALL, left, "request"))
+        message = f"record {i} of {count:,}" + ("; its call has a trace" if answer.trace is not None else "")
+        record.findings.append(Finding(rules.BATCH_CALL, message, "request"))
     if record.reason is None and not _has_response(record, plan):
         record.reason, record.detail = "no_response", f"record {i}: {_SILENT}"
     return record
@@ -314,10 +314,10 @@ def _check_ids(record: CallRecord, logged: LoggedColumns, row: int, trace: bytes
         ids = decode_ids(trace).info
     except ValueError:
         return
-    found = (ids.client_request_id or ids.request_id) if ids else None
+    call_id = (ids.client_request_id or ids.request_id) if ids else None
     # tr-… is MLflow's own ID of the trace, which no table of calls has.
-    if found and not found.startswith("tr-"):
-        message = f"expected {excerpt(record.logged_id)}, got {excerpt(found)}"
+    if call_id and not call_id.startswith("tr-"):
+        message = f"expected {excerpt(record.logged_id)}, got {excerpt(call_id)}"
         record.findings.append(Finding(rules.OTHER_TRACE, message, "trace", "trace.info"))
     elif named and named.encode() not in own:
         message = f"expected {excerpt(record.logged_id)}, got {excerpt(named)}"
@@ -329,7 +329,7 @@ class _Parts(Struct, forbid_unknown_fields=True, gc=False):
     data: msgspec.Raw
 
 
-_parts = jsontext.decoder(_Parts)
+_parts_of_trace = jsontext.decoder(_Parts)
 
 
 def _with_assessments(trace: bytes, assessments: bytes | None) -> bytes:
@@ -337,7 +337,7 @@ def _with_assessments(trace: bytes, assessments: bytes | None) -> bytes:
     if assessments is None or not assessments.startswith(b"[{") or b'"assessments"' in trace:
         return trace
     try:
-        parts = _parts(trace)
+        parts = _parts_of_trace(trace)
     except ValueError:
         return trace
     info = bytes(parts.info).rstrip()

@@ -96,21 +96,21 @@ def convert_batch(batch: pa.RecordBatch, plan: BuildPlan) -> pa.RecordBatch:
         records = [record for row in range(logged.size) for record in convert_call(logged, row, plan)]
         parents = np.array([r.row for r in records], np.int64)
         schema = converted_schema(plan)
-        found = {name: [*map(attrgetter(path), records)] for name, path in _FIELDS.items()}
-        tokens = [t or (None, None, None) for t in found["tokens"]]
+        cells = {name: [*map(attrgetter(path), records)] for name, path in _FIELDS.items()}
+        tokens = [t or (None, None, None) for t in cells["tokens"]]
         log = IssueLog(len(records))
         for row, record in enumerate(records):
             for finding in record.findings:
                 log.add_finding(row, finding)
-        feedback: list[list[Feedback] | None] = found["feedback"]
-        values = found | {
+        feedback: list[list[Feedback] | None] = cells["feedback"]
+        values = cells | {
             "label_id": [r.label_id or r.request_id for r in records],
             "notes": log.to_arrow(),
             "content_hash": _content_hashes(logged)[parents],
-            "sample_hash": seeded_hashes(found["request_id"], plan.seed),
+            "sample_hash": seeded_hashes(cells["request_id"], plan.seed),
             **dict.fromkeys(("question_hash", "shingles"), [None] * len(records)),
-            "predicted_trajectory": [calls and [*map(_tool_call, calls)] for calls in found["predicted_trajectory"]],
-            "tags": [None if tags is None else list(tags.items()) for tags in found["tags"]],
+            "predicted_trajectory": [calls and [*map(_tool_call, calls)] for calls in cells["predicted_trajectory"]],
+            "tags": [None if tags is None else list(tags.items()) for tags in cells["tags"]],
             "input_token_count": [t[0] for t in tokens],
             "output_token_count": [t[1] for t in tokens],
             "total_token_count": [t[2] for t in tokens],
@@ -121,8 +121,8 @@ def convert_batch(batch: pa.RecordBatch, plan: BuildPlan) -> pa.RecordBatch:
             ),
         }
         if plan.by_question:
-            kept = [r.request if r.reason is None else Request() for r in records]
-            values |= question_columns([r.question for r in kept], [r.inputs for r in kept], plan)
+            requests = [r.request if r.reason is None else Request() for r in records]
+            values |= question_columns([r.question for r in requests], [r.inputs for r in requests], plan)
         plain = len(records) == logged.size
         facts = {n: a if plain else a.take(pa.array(parents)) for n, a in logged.facts.items()}
         whole = [r.shared for r in records]
@@ -162,7 +162,7 @@ def _array(name: str, values: Any, kind: pa.DataType) -> pa.Array:
 
 def _content_hashes(logged: LoggedColumns) -> np.ndarray[Any, Any]:
     """64 bits of each row's logged cells: they only have to distinguish deliveries of one ID."""
-    found = np.zeros(logged.size, np.uint64)
+    hashes = np.zeros(logged.size, np.uint64)
     crc = zlib.crc32
     columns: dict[int, tuple[Bytes, Bytes]] = {  # odd numbers that spread bits: a text in another column differs
         1: (logged.requests, logged.responses),
@@ -172,8 +172,8 @@ def _content_hashes(logged: LoggedColumns) -> np.ndarray[Any, Any]:
     for factor, (high, low) in columns.items():
         if any(high) or any(low):
             pairs = [(crc(a) << 32 if a else 0) | (crc(b) if b else 0) for a, b in zip(high, low, strict=True)]
-            found += np.array(pairs, np.uint64) * np.uint64(factor)
-    return found.view(np.int64)
+            hashes += np.array(pairs, np.uint64) * np.uint64(factor)
+    return hashes.view(np.int64)
 
 
 def question_columns(

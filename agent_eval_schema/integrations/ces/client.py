@@ -114,12 +114,12 @@ def check_endpoint(endpoint: str) -> str:
 
 def find_token(token: str | None) -> str:
     """The given token, or that of the environment. Raises EvalSetError if there is none that can be sent."""
-    found = (token or os.environ.get(TOKEN_VARIABLE, "")).strip()
-    if not found:
+    value = (token or os.environ.get(TOKEN_VARIABLE, "")).strip()
+    if not value:
         raise EvalSetError(f"no access token: {ADVICE['UNAUTHENTICATED']}")
-    if not found.isascii() or not found.isprintable() or " " in found:
+    if not value.isascii() or not value.isprintable() or " " in value:
         raise EvalSetError("the token holds characters that no token has; it is not shown here")
-    return found
+    return value
 
 
 # --- sending
@@ -253,8 +253,8 @@ async def _whole(response: Any, reply_to: Any) -> tuple[Any, bool]:
                 raise _Unacceptable(f"more than {LARGEST_ANSWER:,} bytes")
             yield part
 
-    kept = {k: v for k, v in response.headers.items() if k.lower() in _KEPT_HEADERS} | {"content-type": kind}
-    whole = http.Response(response.status_code, headers=kept, content=body(), request=response.request)
+    headers = {k: v for k, v in response.headers.items() if k.lower() in _KEPT_HEADERS} | {"content-type": kind}
+    whole = http.Response(response.status_code, headers=headers, content=body(), request=response.request)
     is_reply = False
     if kind == "text/event-stream" and reply_to is not None:
         events = vars(streamable_http)["EventSource"](whole)
@@ -264,7 +264,7 @@ async def _whole(response: Any, reply_to: Any) -> tuple[Any, bool]:
     else:
         await whole.aread()
         is_reply = kind == "application/json" and reply_to is not None and _is_reply(whole.text, reply_to)
-    return http.Response(response.status_code, headers=kept, content=b"".join(parts)), is_reply
+    return http.Response(response.status_code, headers=headers, content=b"".join(parts)), is_reply
 
 
 _KEPT_HEADERS = ("mcp-session-id", "mcp-protocol-version", "retry-after", "location")
@@ -444,7 +444,7 @@ def list_evaluations(
     parent = checked_name(app, APP_NAME)
 
     async def send(where: str, sender: Sender, _: object) -> list[Evaluation]:
-        found: list[Evaluation] = []
+        evaluations: list[Evaluation] = []
         tokens = [""]
         while True:
             path = rest_path(f"{parent}/evaluations", **({"pageToken": tokens[-1]} if tokens[-1] else {}))
@@ -453,9 +453,9 @@ def list_evaluations(
             items, following = page.get("evaluations") or [], page.get("nextPageToken") or ""
             if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
                 raise sender.failure(f"expected a list of evaluations, got {sender.quoted(text)}")
-            found += map(Evaluation, items)
+            evaluations += map(Evaluation, items)
             if not following:
-                return found
+                return evaluations
             if not isinstance(following, str) or following in tokens:  # it would never end
                 raise sender.failure(f"expected a new nextPageToken, got {sender.quoted(following)}")
             tokens.append(following)
@@ -523,8 +523,8 @@ def import_evaluations(
                 words = f"{error.get('message')} {_OF_CODE.get(str(error.get('code')), '')}".strip()
                 raise sender.failure(f"the import failed: {sender.quoted(words)}", sender.advice(words, UNSURE_IMPORT))
             if operation.get("done") is True:
-                found = operation.get("response")
-                return {k: v for k, v in found.items() if k != "@type"} if isinstance(found, dict) else {}
+                response = operation.get("response")
+                return {k: v for k, v in response.items() if k != "@type"} if isinstance(response, dict) else {}
             try:
                 status = rest_path(checked_name(operation.get("name"), OPERATION_NAME))
                 await anyio.sleep(POLLING)

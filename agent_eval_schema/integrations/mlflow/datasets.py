@@ -125,10 +125,10 @@ class WrittenDataset(Struct, frozen=True):  # numpydoc ignore=PR01
         excluded = [(f"{row.row:,}", row.request_id or "", "; ".join(row.reasons)) for row in self.excluded]
         counts = {"Updated records": self.updated, "Rows that share a record": self.collapsed, "Excluded": excluded}
         facts = [("Dataset", str(self.dataset.name)), *((term, f"{len(rows):,}") for term, rows in counts.items())]
-        lost = [(name, f"{rows:,}") for name, rows in self.not_kept.items()]
+        columns = [(name, f"{rows:,}") for name, rows in self.not_kept.items()]
         tables = [
             Table(["#Row", "request_id", "Why"], excluded, title="Excluded rows", at_once=5),
-            Table(["Column", "#rows with a value"], lost, title="Columns that the dataset does not support"),
+            Table(["Column", "#rows with a value"], columns, title="Columns that the dataset does not support"),
         ]
         sections = [Section("", table.title, [table]) for table in tables if table.rows]
         verdict = f"{self.written:,} of {self.rows_in:,} rows written"
@@ -299,9 +299,9 @@ def _with_source(row: RowWithSource, position: int) -> RowWithSource:
         session = {} if row["session_id"] is None else {"session_id": row["session_id"]}
         source = {"source_type": "TRACE", "source_data": {"trace_id": trace_id, **session}}
     others = {n: v for n, v in row.items() if n not in COLUMNS and n != SOURCE}
-    lost = [n for n, v in {"trace": row["trace"], **others}.items() if v is not None]
-    lost += [SOURCE] if cell is not None and source is None else []
-    return {**{c: row[c] for c in RECORDED}, SOURCE: source, "row": position, "lost": lost}
+    names = [n for n, v in {"trace": row["trace"], **others}.items() if v is not None]
+    names += [SOURCE] if cell is not None and source is None else []
+    return {**{c: row[c] for c in RECORDED}, SOURCE: source, "row": position, "lost": names}
 
 
 def trace_id_of(cell: Any) -> str | None:

@@ -117,13 +117,13 @@ def as_the_store_knows(mlflow: Any, texts: list[str], tags: list[dict[str, str]]
         except mlflow.exceptions.MlflowException:
             return False
 
-    found = []
+    traces = []
     for text, own in zip(texts, tags, strict=True):
         trace_id, place = place_of(text)
         known = place == experiment and trace_id not in seen and is_there(trace_id)
-        found.append(text if known or place is None else placed_nowhere(text, own))
+        traces.append(text if known or place is None else placed_nowhere(text, own))
         seen.add(trace_id)
-    return found
+    return traces
 
 
 # --- an async agent → a plain function, for every release of MLflow
@@ -316,12 +316,12 @@ def evaluate_eval_set(
     evaluation = MlflowEvaluation(
         scores, reasons, metrics, run_id, report, result, supported.without_judge, failures, answers, agent
     )
-    found = result_of_evaluation(evaluation)
+    eval_result = result_of_evaluation(evaluation)
     client = mlflow.MlflowClient()
-    log_params(mlflow, run_id, {DATA_HASH: found.provenance[DATA_HASH], **({"agent": agent} if agent else {})})
-    for name, count in found.scored.items():
+    log_params(mlflow, run_id, {DATA_HASH: eval_result.provenance[DATA_HASH], **({"agent": agent} if agent else {})})
+    for name, count in eval_result.scored.items():
         client.log_metric(run_id, f"{name}/scored", count)
-    return found
+    return eval_result
 
 
 @contextmanager

@@ -92,8 +92,8 @@ def columns_of(rows: pa.Table) -> Columns:
 
 def cells_of(columns: Columns, name: str) -> list[Any]:
     """The cells of a column; a canonical column without any value is not there."""
-    found: list[Any] = columns.get(name) or [None] * len(columns[TRACE_STATE])
-    return found
+    cells: list[Any] = columns.get(name) or [None] * len(columns[TRACE_STATE])
+    return cells
 
 
 def messages_of(request: dict[str, Any] | None) -> Any:
@@ -127,10 +127,10 @@ def _traces(columns: Columns) -> Iterator[str]:
     start = time.time_ns()
     cells = zip(cells_of(columns, "trace"), columns[TRACE_STATE], cells_of(columns, "session_id"), strict=True)
     for row, (text, plain, session) in enumerate(cells):
-        found = text if text is None or plain else rewritten(text)
-        if found is not None and session:
-            found = with_session(found, session)
-        yield found or made_of({n: v[row] for n, v in columns.items()}, f"row {row} of {start}", start + row)
+        trace = text if text is None or plain else rewritten(text)
+        if trace is not None and session:
+            trace = with_session(trace, session)
+        yield trace or made_of({n: v[row] for n, v in columns.items()}, f"row {row} of {start}", start + row)
 
 
 # --- the others
@@ -169,8 +169,8 @@ def _for_mlflow_evaluate(columns: Columns, outputs: str, _: Inputs) -> pd.DataFr
 def _for_vertex(columns: Columns, outputs: str, _: Inputs) -> pd.DataFrame:
     generated = ("response", "predicted_trajectory") if outputs == "generated" else ()
     names = ("response", "expected_response", "reference_trajectory", "predicted_trajectory")
-    found = {n: columns[n] for n in names if n in columns and n not in generated}
-    renamed = {"reference" if n == "expected_response" else n: values for n, values in found.items()}
+    cells = {n: columns[n] for n in names if n in columns and n not in generated}
+    renamed = {"reference" if n == "expected_response" else n: values for n, values in cells.items()}
     return _frame({"prompt": last_texts(columns), **renamed})
 
 
@@ -231,15 +231,15 @@ def reduced(chats: Omitted, others: Omitted, total: int, evaluator: Evaluator, i
     def where(rows: Omitted) -> str:
         return f"{rows.number:,} of {total:,} rows (at the positions {first_names(rows.positions, 10)})"
 
-    found = []
+    texts = []
     if chats.number and omits(evaluator, inputs)[0]:
         instead = 'inputs="messages"' if is_genai else 'evaluator="mlflow.genai"'
-        found.append(f"{form} keeps only the last message of {where(chats)}: {instead} keeps all of them")
+        texts.append(f"{form} keeps only the last message of {where(chats)}: {instead} keeps all of them")
     if others.number and omits(evaluator, inputs)[1]:
         instead = 'inputs="auto"' if is_genai else 'evaluator="mlflow.genai"'
         names = excerpt_names(others.keys)
-        found.append(f"{form} omits other arguments ({names}) of {where(others)}: {instead} keeps them")
-    return "; ".join(found)
+        texts.append(f"{form} omits other arguments ({names}) of {where(others)}: {instead} keeps them")
+    return "; ".join(texts)
 
 
 _OF_REQUESTS = frozenset(["messages", "query", "history", *chat.LONE_TEXT_KEYS])
@@ -250,9 +250,9 @@ def of_two_kinds(cases: int, total: int, positions: Sequence[int]) -> str:
     the first test cases."""
     if cases in (0, total):
         return ""
-    found = f"{plural(cases, 'test case')} of a simulated user beside {plural(total - cases, 'other row')}"
+    counts = f"{plural(cases, 'test case')} of a simulated user beside {plural(total - cases, 'other row')}"
     why = "a dataset of MLflow rejects both together, and an agent is called with the keys of each: prepare them apart"
-    return f"{found} (test cases at the positions {first_names(positions, 10)}): {why}"
+    return f"{counts} (test cases at the positions {first_names(positions, 10)}): {why}"
 
 
 def excluded(invalid: int, total: int, on_invalid: OnInvalid, where: str) -> str:

@@ -86,11 +86,11 @@ def _metric(scorer: RowScorer) -> EvaluationMetric:
     def measure(_: Any, *columns: pd.Series) -> MetricValue:
         lines = zip(*(column.tolist() for column in columns), strict=True)
         rows = [ScoredRow(None, dict(zip(scorer.reads, cells, strict=True)), None, None) for cells in lines]
-        found = [scorer.score(row) for row in rows]
-        scores = [score for score, _ in found]
+        results = [scorer.score(row) for row in rows]
+        scores = [score for score, _ in results]
         defined = [score for score in scores if not math.isnan(score)]
         aggregates = {name: float(of(defined)) for name, of in _AGGREGATES.items()} if defined else {}
-        return MetricValue(scores=scores, justifications=[why for _, why in found], aggregate_results=aggregates)
+        return MetricValue(scores=scores, justifications=[why for _, why in results], aggregate_results=aggregates)
 
     # MLflow reads the columns of a metric from its signature, unless that has two parameters without this name.
     names = ("predictions", *scorer.reads)

@@ -269,7 +269,7 @@ def prepare(
     beside = evaluator == "mlflow.genai"  # which reads the traces itself
     run = CheckedRun(source, replace(plan, columns=True, beside_traces=beside, figures=figures))
     with gc_paused():
-        kept = [read_by_frames(checked) for checked in run.batches()]
+        batches = [read_by_frames(checked) for checked in run.batches()]
         report = Report(run)
         valid = np.ones_like(report.valid_mask) if keep else report.valid_mask
         if not valid.any():
@@ -281,7 +281,7 @@ def prepare(
             why += f" (most often {code} {RULES[code].name}): see {run.call.validation()}"
             raise InvalidEvalSetError(report, f"no row to evaluate: {why}")
         # the valid rows as Python values; a canonical column without any value is not there
-        rows = pa.Table.from_batches(kept)
+        rows = pa.Table.from_batches(batches)
         rows = rows if valid.all() else rows.filter(pa.array(valid))
         columns = columns_of(rows)
     positions = np.flatnonzero(valid).tolist()
@@ -292,7 +292,7 @@ def prepare(
         columns["trace"] = _trace_cells(run.source, find_format(plan.format).read, valid, plain)
     frame = FRAMES[evaluator](columns, plan.outputs, inputs)
     frame.index = run.index[valid]
-    ids = [id for batch in kept for id in batch.column("request_id").to_pylist()]
+    ids = [id for batch in batches for id in batch.column("request_id").to_pylist()]
     chats, others = omitted(columns, positions)
     keys = dict.fromkeys(key for keys in others.values() for key in keys)
     both = Omitted(len(chats), chats), Omitted(len(others), list(others), keys)
@@ -311,11 +311,11 @@ def _without_calls_of_sessions(columns: Columns, positions: Sequence[int]) -> st
     returns the text of the warning, "" if there are none."""
     names = "request", "reference_trajectory"
     rows = (dict(zip(names, row, strict=True)) for row in zip(*(cells_of(columns, n) for n in names), strict=True))
-    found = [i for i, row in enumerate(rows) if expects_calls_of_session(row)]
-    for i in found:
+    places = [i for i, row in enumerate(rows) if expects_calls_of_session(row)]
+    for i in places:
         columns["reference_trajectory"][i] = None
-    where = first_names([positions[i] for i in found], 10)
-    return f"expected calls of whole sessions are omitted (at the positions {where}): use EvalTask" if found else ""
+    where = first_names([positions[i] for i in places], 10)
+    return f"expected calls of whole sessions are omitted (at the positions {where}): use EvalTask" if places else ""
 
 
 def _trace_cells(

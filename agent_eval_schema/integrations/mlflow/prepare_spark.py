@@ -158,8 +158,8 @@ def _plain(value: Any) -> Any:
 
 def _cases(plan: Plan, keep: bool, part: Part) -> pa.Table:
     columns, rows = _rows(plan, keep, part)
-    found = [row for row, case in zip(rows, columns.get("inputs", rows), strict=True) if is_test_case(case)]
-    return pa.table({"row": pa.array(found, pa.int64())})
+    cases = [row for row, case in zip(rows, columns.get("inputs", rows), strict=True) if is_test_case(case)]
+    return pa.table({"row": pa.array(cases, pa.int64())})
 
 
 _OMITTED = pa.schema([("row", pa.int64()), ("is_chat", pa.bool_()), ("keys", pa.string())])
@@ -167,15 +167,15 @@ _OMITTED = pa.schema([("row", pa.int64()), ("is_chat", pa.bool_()), ("keys", pa.
 
 def _omitted(plan: Plan, keep: bool, part: Part) -> pa.Table:
     chats, others = omitted(*_rows(plan, keep, part))
-    found = [{"row": row, "is_chat": True} for row in chats]
-    return pa.Table.from_pylist([*found, *({"row": r, "keys": json.dumps(k)} for r, k in others.items())], _OMITTED)
+    lines = [{"row": row, "is_chat": True} for row in chats]
+    return pa.Table.from_pylist([*lines, *({"row": r, "keys": json.dumps(k)} for r, k in others.items())], _OMITTED)
 
 
 def _reduced(checked: CheckedFrame, plan: Plan, keep: bool, total: int, evaluator: Evaluator, inputs: Inputs) -> str:
-    found = checked.frame(partial(_omitted, plan, keep), _OMITTED)
+    frame = checked.frame(partial(_omitted, plan, keep), _OMITTED)
 
     def of(kind: str) -> Omitted:
-        rows = found.where(kind)
+        rows = frame.where(kind)
         first = rows.orderBy("row").limit(11).collect()
         keys = dict.fromkeys(chain.from_iterable(json.loads(row["keys"] or "[]") for row in first))
         return Omitted(int(rows.count()), [row["row"] for row in first], keys)

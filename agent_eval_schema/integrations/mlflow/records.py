@@ -80,8 +80,8 @@ def to_records(rows: Iterable[RowWithSource]) -> list[DatasetRecord]:
         for column in RECORDED:
             if read[column] != row[column]:
                 value = row[column]
-                kept = {"value": value, "beside": key_of(read[column])[:16]} if column in NATURAL else value
-                record["tags"][TAG_PREFIX + column] = jsontext.encode_text(kept)
+                tag = {"value": value, "beside": key_of(read[column])[:16]} if column in NATURAL else value
+                record["tags"][TAG_PREFIX + column] = jsontext.encode_text(tag)
         if "row" in row:
             record["tags"][ROW_TAG] = str(row["row"])
     return records
@@ -107,8 +107,8 @@ def require_one_kind(rows: Sequence[RowWithSource], stored: Sequence[DatasetReco
         )
     cases = [row for row, cells in inputs if is_test_case(cells)]
     of_stored = sum(is_test_case(record["inputs"]) for record in stored)
-    if found := of_two_kinds(len(cases), len(inputs), cases):
-        raise EvalSetError(found)
+    if message := of_two_kinds(len(cases), len(inputs), cases):
+        raise EvalSetError(message)
     if stored and rows and bool(cases) != bool(of_stored):
         kinds = "other rows", "test cases of simulated users"
         raise EvalSetError(
@@ -121,7 +121,7 @@ def require_one_kind(rows: Sequence[RowWithSource], stored: Sequence[DatasetReco
 def read_records(records: list[DatasetRecord]) -> list[tuple[RowWithSource, Issue | None]]:
     """The row of each record, and why a part of it could not be read, if so. Any record of MLflow is accepted."""
     report = check_source(open_source([_cells(r) for r in records], format="mlflow", outputs="generated"))
-    errors = {row: found[0] for row, found in errors_by_row(report).items()}
+    errors = {row: issues[0] for row, issues in errors_by_row(report).items()}
     rows = [{**{c: row[c] for c in COLUMNS}, SOURCE: None} for row in report.iter_rows()]
     for row, record in zip(rows, records, strict=True):
         # add the fields that only the record has
@@ -137,11 +137,11 @@ def read_records(records: list[DatasetRecord]) -> list[tuple[RowWithSource, Issu
             row["session_id"] = (source.get("source_data") or {}).get("session_id")
         for column in RECORDED:
             tag = (record.get("tags") or {}).get(TAG_PREFIX + column)
-            kept = jsontext.parse_leniently(tag) if isinstance(tag, str) else None
+            content = jsontext.parse_leniently(tag) if isinstance(tag, str) else None
             if isinstance(tag, str) and column not in NATURAL:
-                row[column] = kept
-            elif isinstance(kept, dict) and kept.get("beside") == key_of(row[column])[:16]:
-                row[column] = kept.get("value")
+                row[column] = content
+            elif isinstance(content, dict) and content.get("beside") == key_of(row[column])[:16]:
+                row[column] = content.get("value")
     return [(row, errors.get(i)) for i, row in enumerate(rows)]
 
 
@@ -216,25 +216,25 @@ def choose_rows(rows: list[RowWithSource], stored: list[DatasetRecord], on_dupli
         if record is not None and on_duplicate == "first":
             chosen.collapsed += [_collapsed(r, known[record["id"]], record["id"]) for r in group]
             continue
-        kept = choose(group)
-        chosen.rows.append(kept)
-        chosen.collapsed += [_collapsed(r, kept, kept["row"]) for r in group if r["row"] != kept["row"]]
+        choice = choose(group)
+        chosen.rows.append(choice)
+        chosen.collapsed += [_collapsed(r, choice, choice["row"]) for r in group if r["row"] != choice["row"]]
         if record is not None:
             stored_row = known[record["id"]]
-            both = [n for n in _COMPARED if kept[n] is not None and stored_row[n] is not None]
-            merged = {n: {**stored_row[n], **kept[n]} if n in _KEYED else kept[n] for n in both}
-            chosen.updated.append(Updated(kept["row"], record["id"], _lost(stored_row, merged, both)))
+            both = [n for n in _COMPARED if choice[n] is not None and stored_row[n] is not None]
+            merged = {n: {**stored_row[n], **choice[n]} if n in _KEYED else choice[n] for n in both}
+            chosen.updated.append(Updated(choice["row"], record["id"], _lost(stored_row, merged, both)))
     if on_duplicate == "raise":
-        found = [(c.row, c.request_id, f"row {c.into}", c.lost) for c in chosen.collapsed]
-        found += [(u.row, None, f"the stored record {u.record_id}", u.lost) for u in chosen.updated if u.lost]
-        lost = []
-        for at, request_id, into, names in found:
+        merges = [(c.row, c.request_id, f"row {c.into}", c.lost) for c in chosen.collapsed]
+        merges += [(u.row, None, f"the stored record {u.record_id}", u.lost) for u in chosen.updated if u.lost]
+        texts = []
+        for at, request_id, into, names in merges:
             shown_id = "" if request_id is None else f" ({visible(request_id)[:60]})"
-            lost.append(f"row {at}{shown_id} as {into}" + (f" (another {', '.join(names)})" if names else ""))
-        if lost:
-            shown = "; ".join(lost[:5]) + (f"; and {len(lost) - 5:,} more" if len(lost) > 5 else "")
+            texts.append(f"row {at}{shown_id} as {into}" + (f" (another {', '.join(names)})" if names else ""))
+        if texts:
+            shown = "; ".join(texts[:5]) + (f"; and {len(texts) - 5:,} more" if len(texts) > 5 else "")
             raise EvalSetError(
-                f"{len(lost):,} rows would be merged, because an MLflow dataset stores one record per distinct "
+                f"{len(texts):,} rows would be merged, because an MLflow dataset stores one record per distinct "
                 f"request: {shown}. "
                 'Nothing was written; on_duplicate="first", "last" or "merge" selects the row that is kept'
             )

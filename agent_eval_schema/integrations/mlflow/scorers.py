@@ -387,9 +387,9 @@ class ParameterCorrectness(_Defined):  # numpydoc ignore=PR01
     --------
     >>> from agent_eval_schema import scorers
     >>> scorer = scorers.ParameterCorrectness()
-    >>> made = [{"tool_name": "search", "tool_input": {"q": "Delta", "n": 5}}]
+    >>> calls = [{"tool_name": "search", "tool_input": {"q": "Delta", "n": 5}}]
     >>> expected = [{"tool_name": "search", "tool_input": {"q": "Delta", "n": 3}}]
-    >>> scorer(outputs={"predicted_trajectory": made}, expectations={"reference_trajectory": expected}).value
+    >>> scorer(outputs={"predicted_trajectory": calls}, expectations={"reference_trajectory": expected}).value
     0.5
     """
 

@@ -43,12 +43,12 @@ def scores_by_row(
     of_sessions = [scorer_name(s) for s in scorers if getattr(s, "is_session_level_scorer", False)]
     errors = errors_by_row(report) if report.invalid_count else {}
     reasons: dict[int, str] = {}
-    found: set[int] = set()
+    rows: set[int] = set()
     for line in lines:
         row = _place(line)
         if row is None:
             continue
-        found.add(row)
+        rows.add(row)
         joined.take(row, of_run(_assessments(line), run_id))
         run = ScoredRow(None, None, None, line.get("trace")).derived if ran else None
         if run is not None and run.failure:
@@ -58,7 +58,7 @@ def scores_by_row(
         if not valid:
             codes = dict.fromkeys(f"{issue.code} {issue.name}" for issue in errors.get(row, ()))
             reasons[row] = f"the row is invalid: {', '.join(codes) or 'see the report'}"
-        elif row not in found:
+        elif row not in rows:
             reasons[row] = "MLflow recorded no trace for this row, so it has no score"
         if row in reasons:
             joined.explain(row, reasons[row], replace=True)
@@ -77,11 +77,11 @@ def scores_by_row(
 def _assessments(line: dict[str, Any]) -> list[dict[str, Any]]:
     """The assessments of a line of mlflow's result."""
     if "assessments" in line:
-        found = line["assessments"] or []
+        assessments = line["assessments"] or []
     else:
         text = line.get("trace")
-        found = jsontext.decode(text)["info"].get("assessments") or [] if isinstance(text, str) else []
-    return [a if isinstance(a, dict) else a.to_dictionary() for a in found]
+        assessments = jsontext.decode(text)["info"].get("assessments") or [] if isinstance(text, str) else []
+    return [a if isinstance(a, dict) else a.to_dictionary() for a in assessments]
 
 
 def _place(line: Mapping[str, Any]) -> int | None:
@@ -93,10 +93,10 @@ def _place(line: Mapping[str, Any]) -> int | None:
 def answers_by_row(result: Any) -> dict[int, Any]:
     """What `predict_fn` returned, by row."""
     lines = getattr(result, "result_df", None)
-    found = {}
+    answers = {}
     for line in () if lines is None else lines.to_dict("records"):
         row = _place(line)
         answer = line.get("response", line.get("outputs"))  # as older versions call it
         if row is not None and not is_absent(answer):
-            found[row] = answer
-    return found
+            answers[row] = answer
+    return answers

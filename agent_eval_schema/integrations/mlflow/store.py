@@ -27,9 +27,9 @@ OLDEST_MLFLOW = "3.3"
 def require_mlflow(minimum: str = OLDEST_MLFLOW) -> ModuleType:
     """The module mlflow. Raises EvalSetError, in one line, if it is not there or older than `minimum`."""
     mlflow: ModuleType = import_extra("mlflow", "mlflow", f"mlflow {minimum}")
-    found = str(getattr(mlflow, "__version__", "none"))  # a folder of that name can be imported too
-    if _numbers(found) < _numbers(minimum):
-        message = f"this needs mlflow {minimum} or newer, got {found}: pip install -U 'mlflow>={minimum}'"
+    version = str(getattr(mlflow, "__version__", "none"))  # a folder of that name can be imported too
+    if _numbers(version) < _numbers(minimum):
+        message = f"this needs mlflow {minimum} or newer, got {version}: pip install -U 'mlflow>={minimum}'"
         raise MissingExtraError(message)
     return mlflow
 
@@ -112,7 +112,7 @@ class Store:
     def nothing_called(self, name: str, kind: str, search: Callable[[], Iterable[Any]]) -> EvalSetError:
         """The error that the store has nothing of that name, with the closest existing name."""
         with self.reporting_errors():
-            close = difflib.get_close_matches(name, [found.name for found in search()], n=1)
+            close = difflib.get_close_matches(name, [item.name for item in search()], n=1)
         meant = f": did you mean {close[0]!r}?" if close else ""
         return EvalSetError(f"the tracking store {self.shown} has no {kind} {name!r}{meant}")
 
@@ -150,16 +150,16 @@ class DatasetStore(Store):
             quote = '"' if '"' not in name else "'"
             if quote in name:
                 raise EvalSetError(f"mlflow cannot search for a name with both kinds of quotes: {name!r}")
-            found, token, where = [], None, f"name = {quote}{name}{quote}"
+            datasets, token, where = [], None, f"name = {quote}{name}{quote}"
             while page := self.client.search_datasets(filter_string=where, page_token=token):
-                found += [d for d in page if d.name == name]  # some databases compare without case
+                datasets += [d for d in page if d.name == name]  # some databases compare without case
                 token = page.token
                 if not token:
                     break
-        if len(found) > 1:
-            ids = ", ".join(d.dataset_id for d in found[:5])
-            raise EvalSetError(f"{len(found)} datasets have the name {name!r}: give the id of one ({ids})")
-        return found[0] if found else None
+        if len(datasets) > 1:
+            ids = ", ".join(d.dataset_id for d in datasets[:5])
+            raise EvalSetError(f"{len(datasets)} datasets have the name {name!r}: give the id of one ({ids})")
+        return datasets[0] if datasets else None
 
     def records_of(self, dataset: Any) -> list[DatasetRecord]:
         """The records of a dataset, in the order in which they were written: those of one merge have the same time."""

@@ -70,11 +70,11 @@ class SupportedScorers(list["Scorer"]):  # numpydoc ignore=PR01
     Examples
     --------
     >>> from agent_eval_schema import scorers, supported_scorers
-    >>> found = supported_scorers("sample_data/good.jsonl")
-    >>> chosen = [*found, scorers.TrajectorySingleToolUse(tool_name="search")]
+    >>> scorer_list = supported_scorers("sample_data/good.jsonl")
+    >>> chosen = [*scorer_list, scorers.TrajectorySingleToolUse(tool_name="search")]
     >>> chosen[-1].name
     'trajectory_single_tool_use'
-    >>> table = found.table.set_index("scorer")
+    >>> table = scorer_list.table.set_index("scorer")
     >>> bool(table.loc["DocumentRecall", "included"]), table.loc["DocumentRecall", "why_left_out"]
     (True, '')
     """
@@ -135,8 +135,8 @@ def supported_scorers(data: EvalSetLike, *, model: str | None = None, columns: C
     Examples
     --------
     >>> from agent_eval_schema import supported_scorers
-    >>> found = supported_scorers("sample_data/good.jsonl")
-    >>> "document_recall" in [scorer.name for scorer in found]
+    >>> scorers = supported_scorers("sample_data/good.jsonl")
+    >>> "document_recall" in [scorer.name for scorer in scorers]
     True
     """
     from agent_eval_schema.integrations.mlflow.scorers import SCORERS
@@ -148,10 +148,10 @@ def supported_scorers(data: EvalSetLike, *, model: str | None = None, columns: C
     scorers, lines = [], []
     for metric, kind in [*of_mlflow, *own]:
         support = run_of(report).coverage_of(metric)
-        found = _scorer_or_reason(metric, kind, support, model)
-        is_scorer = not isinstance(found, str)
-        scorers += [found] if is_scorer else []
-        why = "" if is_scorer else found
+        outcome = _scorer_or_reason(metric, kind, support, model)
+        is_scorer = not isinstance(outcome, str)
+        scorers += [outcome] if is_scorer else []
+        why = "" if is_scorer else outcome
         lines.append(ScorerLine(metric.name, metric.system, support.supported, support.total, is_scorer, why))
     return SupportedScorers(scorers, lines)
 

@@ -100,11 +100,11 @@ def traces_from_store(
     search = store.client.search_traces
     # What mlflow 3.3 calls experiment_ids is deprecated since; a location is the same for an experiment.
     scope = "locations" if "locations" in signature(search).parameters else "experiment_ids"
-    asked: dict[str, Any] = {scope: experiments, "filter_string": filter_string, "order_by": order_by}
+    query: dict[str, Any] = {scope: experiments, "filter_string": filter_string, "order_by": order_by}
 
     def page(size: int, token: str | None, spans: bool) -> Any:
         with store.reporting_errors():
-            return search(**asked, max_results=size, page_token=token, include_spans=spans)
+            return search(**query, max_results=size, page_token=token, include_spans=spans)
 
     folder, excluded = TemporaryFolder(), set[str]()
     with pq.ParquetWriter(folder.file(_FILE), _TRACES, compression="zstd") as writer:
@@ -140,10 +140,10 @@ def _pages(
     token: str | None = None
     while limit is None or len(seen) < limit:
         size = page_size if limit is None else min(page_size, limit - len(seen))
-        found = page(size, token, False)
+        traces = page(size, token, False)
         if excluded is not None:
-            excluded.update(trace.info.trace_id for trace in found if REQUEST_TAG in trace.info.tags)
-        bare = {t.info.trace_id: t for t in found if t.info.trace_id not in seen | (excluded or set())}
+            excluded.update(trace.info.trace_id for trace in traces if REQUEST_TAG in trace.info.tags)
+        bare = {t.info.trace_id: t for t in traces if t.info.trace_id not in seen | (excluded or set())}
         seen.update(bare)
         if bare:
             # with their spans; those that moved between the two questions are looked for further on
@@ -151,6 +151,6 @@ def _pages(
             if not whole.keys() >= bare.keys():
                 whole |= {t.info.trace_id: t for t in page(2 * size, token, True)}
             yield [whole.get(id, trace) for id, trace in bare.items()]
-        token = found.token
+        token = traces.token
         if not token:
             return

@@ -25,20 +25,20 @@ def report_verdict(report: ReportSummary) -> str:
     errors, warnings, rows = report.count(Severity.ERROR), report.count(Severity.WARNING), report.row_count
     if not rows:
         return "The dataset has no rows."
-    found = f"{plural(errors, 'error')}, {plural(warnings, 'warning')}"
+    counts = f"{plural(errors, 'error')}, {plural(warnings, 'warning')}"
     if report.invalid_count:
         part = share(report.invalid_count, rows)
-        head = f"{report.invalid_count:,} of {rows:,} rows cannot be evaluated ({part}): {found}"
+        head = f"{report.invalid_count:,} of {rows:,} rows cannot be evaluated ({part}): {counts}"
     elif errors:
-        head = f"All {rows:,} rows are valid, but the dataset is not: {found}"
+        head = f"All {rows:,} rows are valid, but the dataset is not: {counts}"
     elif report.unselected:
         names = " or ".join(report.codes) if len(report.codes) <= CODES_NAMED else ""
         issues = f"{names} issues" if names else "issues of the selected rules"
-        head = f"{found if warnings else f'No {issues}'} in {plural(rows, 'row')}"
+        head = f"{counts if warnings else f'No {issues}'} in {plural(rows, 'row')}"
     else:
         head = f"All {rows:,} rows are valid" if rows > 1 else "The row is valid"
         head += f", and {report.unscored}" if report.unscored else ""
-        head += f": {found}" if warnings else ""
+        head += f": {counts}" if warnings else ""
     if report.unselected:
         head += f"; {plural(report.unselected, 'rule')} {'was' if report.unselected == 1 else 'were'} not run"
     return f"{head}."
@@ -60,21 +60,21 @@ def effect(fixes: FixPreview, report: ReportSummary) -> str:
 
 def next_commands(report: ReportSummary, fixes: FixPreview | None, out: str | None = None) -> list[NextCommand]:
     """What to type next; nothing if there is nothing to do. If the rows were written, people review those of `out`."""
-    found = [code for s in (Severity.ERROR, Severity.WARNING) for code in report.codes_of(s)]
+    codes = [code for s in (Severity.ERROR, Severity.WARNING) for code in report.codes_of(s)]
     if renames_columns(report):
-        has_truth = UNREAD_TRUTH.code in found
+        has_truth = UNREAD_TRUTH.code in codes
         read = "the ground truth by its likely name" if has_truth else "the columns by their likely names"
         return [NextCommand(report.call.naming(report.suggested).validation(), f"reads {read}")]
     if fixes is not None:
         return [NextCommand(fixes.command, effect(fixes, report))]
     if not report.row_count:
         return []
-    commands, left = [], report.count(Severity.ERROR) + report.count(Severity.WARNING)
+    commands, count = [], report.count(Severity.ERROR) + report.count(Severity.WARNING)
     listed = report.call.command("validate", "--output", "concise") if report.is_fixed else ""
-    if found and listed:
-        commands += [NextCommand(listed, f"lists what is left for a person to decide, {plural(left, 'issue')}")]
-    elif found:
-        explained = f"agent-eval-schema explain {found[0]}"
+    if codes and listed:
+        commands += [NextCommand(listed, f"lists what is left for a person to decide, {plural(count, 'issue')}")]
+    elif codes:
+        explained = f"agent-eval-schema explain {codes[0]}"
         commands += [NextCommand(explained, "shows the documentation of the first issue")]
     return [*commands, *review_command(report, report.call if out is None else Call(out))]
 

@@ -49,9 +49,9 @@ def github_text(lines_of: Mapping[ReportSummary, Lines], *, root: str = ".", com
         del shown[Severity.INFO][ANNOTATIONS_SHOWN - 1 :]  # the closing note is a notice too
     lines = [line for s in Severity for line in _annotations(shown[s], lines_of, root)]
     if is_cut:
-        left = {s: counts[s] - len(shown[s]) for s in Severity}
-        parts = ", ".join(plural(n, "note" if s is Severity.INFO else str(s)) for s, n in left.items() if n)
-        more = f"{sum(left.values()):,} more: {parts}. GitHub shows {ANNOTATIONS_SHOWN} of each level."
+        rest = {s: counts[s] - len(shown[s]) for s in Severity}
+        parts = ", ".join(plural(n, "note" if s is Severity.INFO else str(s)) for s, n in rest.items() if n)
+        more = f"{sum(rest.values()):,} more: {parts}. GitHub shows {ANNOTATIONS_SHOWN} of each level."
         more += f" All of them: {visible(command)}" if command else ""
         lines.append(_command("notice", more, title="agent-eval-schema"))
     for report in reports:

@@ -157,8 +157,8 @@ def _in_text(report: ReportSummary, shown: Shown, system: str) -> Iterator[Block
         groups = []
         for code in (code for code in report.codes_of(severity) if not needs_no_action(report, code)):
             rule, times = RULES[code], [f"{report.counts[code]:,} ×"] if report.counts[code] > 1 else []
-            found = _found(report, shown, report.examples.get(code, [])[:EXAMPLES_SHOWN])
-            groups.append(Group([Part(f"{code} {rule.name}", f"bold {severity}"), *times, rule.summary], [found]))
+            block = _found(report, shown, report.examples.get(code, [])[:EXAMPLES_SHOWN])
+            groups.append(Group([Part(f"{code} {rule.name}", f"bold {severity}"), *times, rule.summary], [block]))
         title = f"{TITLES[severity]} ({report.count(severity):,})"
         yield Section(str(severity), title, groups, indent=0, mood=str(severity))
     yield Section("notes", "", [Line(no_action_line(report), "muted")], indent=0)
@@ -167,7 +167,7 @@ def _in_text(report: ReportSummary, shown: Shown, system: str) -> Iterator[Block
 
 
 def _found(report: ReportSummary, shown: Shown, issues: Sequence[Issue], hint: str = "") -> Found:
-    opened, found = {row.row for row in shown.rows}, []
+    opened, entries = {row.row for row in shown.rows}, []
     for issue in issues:
         row = -1 if issue.row is None else issue.row
         line = shown.lines.get(row)
@@ -175,8 +175,8 @@ def _found(report: ReportSummary, shown: Shown, issues: Sequence[Issue], hint: s
         excerpt = shown.excerpts.get((row, issue.column, issue.path))
         name, path = "" if issue.row is None else f"{row:,}", issue.path or ""
         texts = (name, issue.request_id, place, path, issue.message, issue.hint)
-        found.append(FoundIssue(*texts, excerpt, row in opened))
-    return Found(found, report.counts[issues[0].code], hint) if issues else Found([], 0)
+        entries.append(FoundIssue(*texts, excerpt, row in opened))
+    return Found(entries, report.counts[issues[0].code], hint) if issues else Found([], 0)
 
 
 def _coverage(report: ReportSummary, system: str) -> Section:
@@ -227,14 +227,14 @@ def support_advice(line: Support) -> str:
 # --- on a page, and in a notebook
 def _notes(report: ReportSummary, shown: Shown) -> Iterator[Block]:
     # columns that are read by their likely names change every issue
-    left = left_codes(report, shown.fixes) if report.row_count and not renames_columns(report) else []
-    if left:
+    codes = left_codes(report, shown.fixes) if report.row_count and not renames_columns(report) else []
+    if codes:
         words: list[str | Part] = ["Then, by hand: " if shown.fixes else "By hand: "]
-        for code, count in left[:CODES_LEFT]:
+        for code, count in codes[:CODES_LEFT]:
             name = f"{code} {RULES[code].name}"
             kind = f"#{code} {RULES[code].severity}" if code in report.counts else ""
             words += [Part(name, kind), " ", Part(f"{count:,}", "count"), ", "]
-        more = f", and {len(left) - CODES_LEFT} more codes" if len(left) > CODES_LEFT else ""
+        more = f", and {len(codes) - CODES_LEFT} more codes" if len(codes) > CODES_LEFT else ""
         yield Line((*words[:-1], more), "left")
     yield Line(report.ignored, "warning")
 

@@ -129,18 +129,18 @@ class ReportSummary(Struct, frozen=True, kw_only=True, eq=False):
 
     def codes_of(self, severity: Severity) -> list[str]:
         """The codes of a severity that were found: those of the whole dataset first, then by the number of rows."""
-        found = [code for code in self.counts if RULES[code].severity is severity]
-        return sorted(found, key=lambda code: (not self.is_of_dataset(code), -self.occurrences[code].rows, code))
+        codes = [code for code in self.counts if RULES[code].severity is severity]
+        return sorted(codes, key=lambda code: (not self.is_of_dataset(code), -self.occurrences[code].rows, code))
 
     def derivation(self, *, of_traces: bool = False) -> list[tuple[str, str]]:
         """The fields that were derived from traces and, if the rows are traces, those that some rows lack."""
-        found, lacking = self.derived, dict[str, int]()
+        counts, lacking = self.derived, dict[str, int]()
         if of_traces or self.format in TRACES:
             present = {line.field: line.rows for line in self.presence}
             lacking = {name: self.row_count - present.get(name, 0) for name in PRESENCE if name not in NOT_OF_TRACES}
-        named = {"Derived from traces": found, "Missing in traces": lacking}
+        named = {"Derived from traces": counts, "Missing in traces": lacking}
         texts = {t: ", ".join(f"{name} {rows:,}" for name, rows in of.items() if rows) for t, of in named.items()}
-        return [(f"{title} (rows per field)", text) for title, text in texts.items() if text and found]
+        return [(f"{title} (rows per field)", text) for title, text in texts.items() if text and counts]
 
     def is_of_dataset(self, code: str) -> bool:
         """Whether the issues of a code concern the dataset as a whole, not single rows."""
@@ -189,8 +189,8 @@ def report_json(report: ReportSummary, issues: Sequence[Issue]) -> str:
 
 def concise_text(report: ReportSummary, issues: Iterable[Issue], lines: Mapping[int, int]) -> str:
     """One line per issue, never wrapped: `broken.jsonl:6: error AE206 message-role: request…: expected … (…)`."""
-    found = (concise_line(i, report.name, None if i.row is None else lines.get(i.row)) for i in issues)
-    return "".join(f"{line}\n" for line in found)
+    texts = (concise_line(i, report.name, None if i.row is None else lines.get(i.row)) for i in issues)
+    return "".join(f"{line}\n" for line in texts)
 
 
 def concise_line(issue: Issue, name: str | None, line: int | None) -> str:

@@ -49,15 +49,15 @@ _WRAPPED_OUTPUT = (b'outputs\\"', b'output\\"')
 # values that are made plain
 def _flattened_documents(value: Any) -> Any:
     """`retrieval.documents.N.document.{id, content, metadata}`: the URI of a LangChain document is in its metadata."""
-    found = []
+    documents = []
     for item in value if isinstance(value, list) else []:
         inner = item.get("document") if isinstance(item, dict) else None
         fields = {k: jsontext.structured(v) for k, v in inner.items()} if isinstance(inner, dict) else {}
         metadata = fields["metadata"] if isinstance(fields.get("metadata"), dict) else {}
         if "id" in fields and metadata.get("doc_uri") is None and isinstance(fields["id"], str):
             metadata = {**metadata, "doc_uri": fields["id"]}
-        found.append({"page_content": _as_text(fields.get("content")), "metadata": metadata})
-    return found or None
+        documents.append({"page_content": _as_text(fields.get("content")), "metadata": metadata})
+    return documents or None
 
 
 def _as_text(value: Any) -> str:
@@ -67,8 +67,8 @@ def _as_text(value: Any) -> str:
 def _flattened_messages(value: Any) -> Any:
     """`llm.input_messages.N.message.{role, content, contents, tool_calls}` as messages of OpenAI."""
     items = value if isinstance(value, list) else []
-    found = [_flattened_message(item.get("message", item)) for item in items if isinstance(item, dict)]
-    return {"messages": found} if found else None
+    messages = [_flattened_message(item.get("message", item)) for item in items if isinstance(item, dict)]
+    return {"messages": messages} if messages else None
 
 
 def _flattened_message(message: Any) -> Any:
@@ -150,17 +150,17 @@ class Entry(Struct, frozen=True):
 
 
 def _entries() -> dict[str, list[Entry]]:
-    found: dict[str, list[Entry]] = {}
+    by_name: dict[str, list[Entry]] = {}
     for place, convention in enumerate(CONVENTIONS):
         for rank, (name, kinds) in enumerate(convention.kinds.items(), place * 100):
             as_json = {f'"{kind}"'.encode(): mlflow_kind for kind, mlflow_kind in kinds.items()}
-            found.setdefault(name, []).append(Entry("kind", rank, kinds=kinds, kinds_as_json=as_json))
+            by_name.setdefault(name, []).append(Entry("kind", rank, kinds=kinds, kinds_as_json=as_json))
         for field, attributes in convention.fields.items():
             for rank, attribute in enumerate(attributes, place * 100):
                 name = attribute.removesuffix(".N")
                 prefix, read = None if name == attribute else name, _READERS.get((field, attribute), ())
-                found.setdefault(name, []).append(Entry(field, rank, prefix, *read))
-    return found
+                by_name.setdefault(name, []).append(Entry(field, rank, prefix, *read))
+    return by_name
 
 
 ENTRIES = {name: tuple(entries) for name, entries in _entries().items()}

@@ -144,10 +144,10 @@ def trace_ids(groups: bytes) -> list[str] | None:
     if first is not None:
         return [first]
     try:
-        found = _ids(groups)
+        resources = _ids(groups)
     except ValueError:
         return None
-    ids = [span.traceId for group in found for scope in group.scopeSpans for span in scope.spans]
+    ids = [span.traceId for group in resources for scope in group.scopeSpans for span in scope.spans]
     return None if not all(ids) else list(dict.fromkeys(normal_id(i, 16) for i in ids))
 
 
@@ -277,7 +277,7 @@ def spans_of_download(document: dict[str, Any]) -> Iterator[Any]:
         if not isinstance(observation, dict):
             yield observation
             continue
-        found = {name: observation[key] for key, name in _OF_OBSERVATION.items() if observation.get(key) is not None}
+        fields = {name: observation[key] for key, name in _OF_OBSERVATION.items() if observation.get(key) is not None}
         kind = observation.get("type")
         parent = observation.get("parentObservationId")
         yield {
@@ -289,7 +289,7 @@ def spans_of_download(document: dict[str, Any]) -> Iterator[Any]:
             "end_time": observation.get("endTime"),
             "attributes": {
                 **({} if parent else of_trace),
-                **found,
+                **fields,
                 **({"langfuse.observation.type": kind.lower()} if isinstance(kind, str) else {}),
                 **({"session.id": of_trace["session.id"]} if "session.id" in of_trace else {}),
             },

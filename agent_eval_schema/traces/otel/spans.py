@@ -117,13 +117,13 @@ class OtelSpan(Struct, gc=False, kw_only=True):
     def start(self) -> int | None:
         if self.startTime is not None and self.startTimeUnixNano is None:  # Jaeger, in microseconds
             return _nanoseconds(self.startTime, 1_000)
-        found = (self.startTimeUnixNano, self.start_time_unix_nano, self.start_time)
-        return _nanoseconds(next((t for t in found if t is not None), None))
+        times = (self.startTimeUnixNano, self.start_time_unix_nano, self.start_time)
+        return _nanoseconds(next((t for t in times if t is not None), None))
 
     @property
     def end(self) -> int | None:
-        found = (self.endTimeUnixNano, self.end_time_unix_nano, self.end_time)
-        end = next((t for t in found if t is not None), None)
+        times = (self.endTimeUnixNano, self.end_time_unix_nano, self.end_time)
+        end = next((t for t in times if t is not None), None)
         if end is None and self.duration is not None and self.start is not None:
             end = self.start + int(self.duration * 1_000)
         return _nanoseconds(end)
@@ -258,8 +258,8 @@ def usual_spans(text: str | bytes | memoryview) -> Sequence[AnySpan]:
             return spans
     except msgspec.MsgspecError:
         pass
-    found = _document(text)
-    groups = (*found.resourceSpans, *found.resource_spans, *found.batches)
+    document = _document(text)
+    groups = (*document.resourceSpans, *document.resource_spans, *document.batches)
     scopes = [s for g in groups for s in (*g.scopeSpans, *g.scope_spans, *g.instrumentationLibrarySpans)]
     return [span for scope in scopes for span in scope.spans]
 
@@ -277,15 +277,15 @@ def mended_span(value: Any, path: str, notes: list[Finding]) -> OtelSpan | None:
 def fitting_parts(value: dict[str, Any], kind: type[Struct], path: str, notes: list[Finding]) -> dict[str, Any]:
     """The object without the keys whose values do not fit a type, which are noted: a whole number may be a float, and
     of a list the entries that fit are kept."""
-    kept: dict[str, Any] = {}
+    parts: dict[str, Any] = {}
     for key, entry in value.items():
         fitting = int(entry) if isinstance(entry, float) and isfinite(entry) else entry
         if isinstance(entry, list):
             fitting = [item for item in entry if typed({key: [item]}, kind) is not None]
-        kept |= next(({key: v} for v in (entry, fitting) if typed({key: v}, kind) is not None), {})
-        if entry is not None and (key not in kept or (isinstance(entry, list) and len(kept[key]) < len(entry))):
+        parts |= next(({key: v} for v in (entry, fitting) if typed({key: v}, kind) is not None), {})
+        if entry is not None and (key not in parts or (isinstance(entry, list) and len(parts[key]) < len(entry))):
             notes.append(Finding(rules.ODD_TRACE, f"omitted: got {describe(entry)}", path=f"{path}.{key}"))
-    return kept
+    return parts
 
 
 def typed(value: Any, kind: type[S]) -> S | None:

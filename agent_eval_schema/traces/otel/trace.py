@@ -57,8 +57,8 @@ def decode_otel(text: str | bytes | memoryview, whole: bool = True) -> Trace | l
         parts = list(parts_of(value))
         if not parts:
             return None
-        found = [mended_span(part.span, f"spans[{i}]", notes) for i, part in enumerate(parts)]
-        spans = [span for span in found if span is not None]
+        candidates = [mended_span(part.span, f"spans[{i}]", notes) for i, part in enumerate(parts)]
+        spans = [span for span in candidates if span is not None]
         if not spans:
             return [Finding(rules.NOT_A_TRACE, "expected the spans of a trace, got none that can be read")]
     spans = _of_one_trace(spans, notes)
@@ -199,23 +199,23 @@ def _outermost(translated: Sequence[TranslatedSpan], parents: dict[str, str | No
 
 def _path_from_root(identity: str, parents: dict[str, str | None]) -> list[str]:
     """The spans from the root down to a span; a loop, or a missing parent, ends the walk."""
-    found = [identity]
+    path = [identity]
     seen = {identity}
     at = parents.get(identity)
     while at is not None and at in parents and at not in seen:
-        found.append(at)
+        path.append(at)
         seen.add(at)
         at = parents[at]
-    return found[::-1]
+    return path[::-1]
 
 
 def _usage_of_agents(translated: Sequence[TranslatedSpan], parents: dict[str, str | None]) -> Raw:
     """The tokens that agents report, which count where no model reports any."""
-    found = [t for t in translated if t.kind not in _LEAVES and t.attributes.token_usage is not NOTHING]
-    if len(found) < 2:
-        return found[0].attributes.token_usage if found else NOTHING
+    agents = [t for t in translated if t.kind not in _LEAVES and t.attributes.token_usage is not NOTHING]
+    if len(agents) < 2:
+        return agents[0].attributes.token_usage if agents else NOTHING
     totals: dict[str, int] = {}
-    for entry in _outermost(found, parents):
+    for entry in _outermost(agents, parents):
         for name, count in decoded(entry.attributes.token_usage).items():
             totals[name] = totals.get(name, 0) + count
     return Raw(jsontext.encode(jsontext.encode(totals).decode()))
@@ -244,7 +244,7 @@ def _response(response_span: TranslatedSpan, whole: bool = True) -> tuple[Raw, s
     plain = _plain_messages(raw)
     value = plain or value_of(raw)
     if isinstance(value, dict) and "messages" in value and chat.read_answer(value)[0] is None:  # calls only
-        whole_value = (found for _, found in response_span.found.get("outputs", ()) if not isinstance(found, list))
+        whole_value = (part for _, part in response_span.found.get("outputs", ()) if not isinstance(part, list))
         return next(whole_value, raw), None
     if plain is not None and len(plain) == 1:
         text, is_known = plain[0]["content"], True
@@ -272,10 +272,10 @@ _text_messages = msgspec.json.Decoder(list[_TextMessage]).decode
 def _plain_messages(raw: Raw) -> chat.Messages | None:
     """Messages of the GenAI conventions that have texts only, which most have; None of any other."""
     try:
-        found = _text_messages(content_text(raw))
+        messages = _text_messages(content_text(raw))
     except ValueError:
         return None
-    return [{"role": m.role, "content": "".join([part.content for part in m.parts])} for m in found]
+    return [{"role": m.role, "content": "".join([part.content for part in m.parts])} for m in messages]
 
 
 def _instructions(raw: Raw) -> str | None:
@@ -311,14 +311,14 @@ def may_be_completed(spans: Sequence[Span]) -> bool:
     """Whether a span of a trace of MLflow may have attributes of a convention: it has no type, or one that MLflow has
     read of them. Looking through the text for them takes longer than decoding it."""
     for span in spans:
-        found: Any = span.attributes
+        attrs: Any = span.attributes
         if (
-            found.type in _NO_TYPES
-            or found.genai_kind is not NOTHING
-            or found.openinference_kind is not NOTHING
-            or found.traceloop_kind is not NOTHING
-            or found.vercel_kind is not NOTHING
-            or found.langfuse_kind is not NOTHING
+            attrs.type in _NO_TYPES
+            or attrs.genai_kind is not NOTHING
+            or attrs.openinference_kind is not NOTHING
+            or attrs.traceloop_kind is not NOTHING
+            or attrs.vercel_kind is not NOTHING
+            or attrs.langfuse_kind is not NOTHING
         ):
             return True
     return False
@@ -362,10 +362,10 @@ def _completed(span: Span, document: _Attributed, place: int, trace: Trace) -> T
         events = [] if document.events is NOTHING else _read_events(document.events)
     except ValueError:
         events = []
-    read, found = attributes_of(pairs_of_mlflow(document.attributes), span.name or "", events, place, trace.notes)
+    read, fields = attributes_of(pairs_of_mlflow(document.attributes), span.name or "", events, place, trace.notes)
     if read is None:
         return TranslatedSpan(span, own.type)
-    if not found:
+    if not fields:
         return TranslatedSpan(span, own.type, {"kind": []} if is_typed else {})
     completed = span.attributes = type(read)(
         read.type if read.type != "UNKNOWN" else own.type,
@@ -375,7 +375,7 @@ def _completed(span: Span, document: _Attributed, place: int, trace: Trace) -> T
         own.token_usage if read.token_usage is NOTHING else read.token_usage,
         own.tool_name if read.tool_name is NOTHING else read.tool_name,
     )
-    return TranslatedSpan(span, completed.type, found)
+    return TranslatedSpan(span, completed.type, fields)
 
 
 _read_events = msgspec.json.Decoder(list[Event]).decode

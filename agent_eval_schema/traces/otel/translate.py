@@ -121,14 +121,14 @@ def _tool_in(events: Sequence[Event]) -> Attributes | None:
 
 def exceptions_in(events: Sequence[Event]) -> Raw:
     """The exceptions as the events of a span of MLflow; nothing if there is none."""
-    found = []
+    exceptions = []
     for event in events:
         pairs = dict(pairs_of(event.fields if event.fields is not None else event.attributes))
         name = event.name if event.fields is None else _value(pairs.get("event", NOTHING))
         message = _value(pairs.get("exception.message", NOTHING))
         if name == _EXCEPTION and isinstance(message, str):
-            found.append({"name": _EXCEPTION, "attributes": {"exception.message": message}})
-    return Raw(jsontext.encode(found)) if found else NOTHING
+            exceptions.append({"name": _EXCEPTION, "attributes": {"exception.message": message}})
+    return Raw(jsontext.encode(exceptions)) if exceptions else NOTHING
 
 
 UNKNOWN = "UNKNOWN"
@@ -175,11 +175,11 @@ def translate(span: AnySpan, place: int, notes: list[Finding]) -> TranslatedSpan
     pairs = span.pairs()
     if events:
         pairs = [*pairs, *as_pairs(p for e in events if e.name == DETAILS for p in pairs_of(e.attributes))]
-    found = _found(pairs)
-    attributes = _attributes_of(found, name or "", place, notes)
+    fields = _found(pairs)
+    attributes = _attributes_of(fields, name or "", place, notes)
     if attributes is None:
         return None
-    tool = _tool_in(events) if events and not found else None
+    tool = _tool_in(events) if events and not fields else None
     attributes = tool or attributes
     translated = Span(
         name=name,
@@ -187,46 +187,46 @@ def translate(span: AnySpan, place: int, notes: list[Finding]) -> TranslatedSpan
         parent_span_id=parent,
         start_time_unix_nano=start,
         end_time_unix_nano=end,
-        status=_status_of(span, found),
+        status=_status_of(span, fields),
         attributes=attributes,
         events=exceptions_in(events) if events else NOTHING,
     )
-    return TranslatedSpan(translated, attributes.type, found, events, tool is not None)
+    return TranslatedSpan(translated, attributes.type, fields, events, tool is not None)
 
 
 def attributes_of(
     pairs: Iterable[Pair], name: str, events: Sequence[Event], place: int, notes: list[Finding]
 ) -> tuple[Attributes | None, Found]:
     """The attributes with inputs and outputs (None: the span only repeats others), and all that was found."""
-    found = _found(pairs)
-    attributes = _attributes_of(found, name, place, notes)
-    return (None if attributes is None else _with_contents(attributes, found, events)), found
+    fields = _found(pairs)
+    attributes = _attributes_of(fields, name, place, notes)
+    return (None if attributes is None else _with_contents(attributes, fields, events)), fields
 
 
-def _attributes_of(found: Found, name: str, place: int, notes: list[Finding]) -> Attributes | None:
+def _attributes_of(fields: Found, name: str, place: int, notes: list[Finding]) -> Attributes | None:
     """The same without inputs and outputs."""
-    if not found:
+    if not fields:
         return Attributes(type=UNKNOWN)
-    kinds = found.get("kind")
+    kinds = fields.get("kind")
     # Mostly one attribute has the kind; one more call for each span would be a tenth of the time.
     known = kinds[0][0].kinds_as_json.get(bytes(kinds[0][1])) if kinds and len(kinds) == 1 else None  # type: ignore[arg-type]  # no list
-    kind = _kind(found, name) if known is None else known
-    tool = first_of_field(found, "tool") if "tool" in found else NOTHING
+    kind = _kind(fields, name) if known is None else known
+    tool = first_of_field(fields, "tool") if "tool" in fields else NOTHING
     if kind == "TOOL":
         if tool is NOTHING and name.startswith(_OF_TOOL):
             tool = _as_raw(name.removeprefix(_OF_TOOL))
         if MERGED_TOOLS.encode() in bytes(tool) and text_in(tool) == MERGED_TOOLS:
             return None
-    usage = NOTHING if _COUNTS.isdisjoint(found) else _usage(found, place, notes)
+    usage = NOTHING if _COUNTS.isdisjoint(fields) else _usage(fields, place, notes)
     return Attributes(kind, NOTHING, NOTHING, NOTHING, usage, tool)
 
 
-def _with_contents(attributes: Attributes, found: Found, events: Sequence[Event]) -> Attributes:
-    inputs, outputs = first_of_field(found, "inputs"), first_of_field(found, "outputs")
+def _with_contents(attributes: Attributes, fields: Found, events: Sequence[Event]) -> Attributes:
+    inputs, outputs = first_of_field(fields, "inputs"), first_of_field(fields, "outputs")
     kind = Attributes
     if attributes.type == "RETRIEVER":
-        documents = first_of_field(found, "documents")
-        if documents is NOTHING and (documents := first_of_field(found, "documents_by_id")) is not NOTHING:
+        documents = first_of_field(fields, "documents")
+        if documents is NOTHING and (documents := first_of_field(fields, "documents_by_id")) is not NOTHING:
             kind = AttributesById
         outputs = outputs if documents is NOTHING else documents
     if events and (inputs is NOTHING or outputs is NOTHING):
@@ -267,7 +267,7 @@ _known = _KnownNames()
 
 
 def _found(pairs: Iterable[Pair]) -> Found:
-    found: Found = {}
+    fields: Found = {}
     lists: dict[str, Leaves] = {}
     for pair in pairs:
         hit = _known[pair.key]
@@ -285,38 +285,38 @@ def _found(pairs: Iterable[Pair]) -> Found:
         entries, place = hit
         if place is None:
             for entry in entries:
-                if entry.field in found:
-                    found[entry.field].append((entry, raw))
+                if entry.field in fields:
+                    fields[entry.field].append((entry, raw))
                 else:
-                    found[entry.field] = [(entry, raw)]
+                    fields[entry.field] = [(entry, raw)]
         elif not entries:
             if bytes(memoryview(raw)[:1]) == b"{":  # nested by the backend (Phoenix): {"llm": {"input_messages": …}}
                 nested = flattened(decoded(raw), _NAMES, place)
                 inner = {name: Raw(jsontext.encode(value)) for name, value in nested if name not in _TOPS}
                 for field, values in _found(as_pairs(inner.items())).items():
-                    found.setdefault(field, []).extend(values)
+                    fields.setdefault(field, []).extend(values)
         elif place == "":
-            found.setdefault(entries[0].field, []).append((entries[0], raw))
+            fields.setdefault(entries[0].field, []).append((entries[0], raw))
         else:
             lists.setdefault(entries[0].prefix or "", []).append((place, raw))
     for prefix, leaves in lists.items():
         entry = ENTRIES[prefix][0]
-        found.setdefault(entry.field, []).append((entry, leaves))
-    return found
+        fields.setdefault(entry.field, []).append((entry, leaves))
+    return fields
 
 
-def _kind(found: Found, name: str) -> str:
+def _kind(fields: Found, name: str) -> str:
     ranked = []
-    for entry, raw in found.get("kind", ()):
+    for entry, raw in fields.get("kind", ()):
         if not isinstance(raw, list) and entry.kinds is not None:
             kind = entry.kinds_as_json.get(bytes(raw)) or entry.kinds.get(text_in(raw) or "")
             if kind is not None:
                 ranked.append((entry.rank, kind))
     if ranked:
         return min(ranked)[1]
-    if found and (known := next((kind for start, kind in NAMES if name.startswith(start)), None)):
+    if fields and (known := next((kind for start, kind in NAMES if name.startswith(start)), None)):
         return known
-    flat = [e.prefix for field in ("inputs", "outputs") for e, raw in found.get(field, ()) if isinstance(raw, list)]
+    flat = [e.prefix for field in ("inputs", "outputs") for e, raw in fields.get(field, ()) if isinstance(raw, list)]
     return "LLM" if flat else UNKNOWN
 
 
@@ -367,10 +367,10 @@ def text_of_field(found: Found, field: str) -> str | None:
 
 # ---------------------------------------------------------------------------------------------------------------------
 # tokens and status
-def _usage(found: Found, place: int, notes: list[Finding]) -> Raw:
-    counts = [_count(found, field, place, notes) if field in found else None for field in _COUNTED]
-    if "usage" in found and counts == [None, None, None]:
-        usage = decoded(first_of_field(found, "usage"))
+def _usage(fields: Found, place: int, notes: list[Finding]) -> Raw:
+    counts = [_count(fields, field, place, notes) if field in fields else None for field in _COUNTED]
+    if "usage" in fields and counts == [None, None, None]:
+        usage = decoded(first_of_field(fields, "usage"))
         usage = usage if isinstance(usage, dict) else {}
         details = [usage.get(key) for key in ("input", "output", "total")]
         counts = [None if value is None else count_in(Raw(jsontext.encode(value))) for value in details]
@@ -383,8 +383,8 @@ _COUNTED = ("input_tokens", "output_tokens", "total_tokens")
 _COUNTS = frozenset([*_COUNTED, "usage"])
 
 
-def _count(found: Found, field: str, place: int, notes: list[Finding]) -> int | None:
-    pairs = found[field]
+def _count(fields: Found, field: str, place: int, notes: list[Finding]) -> int | None:
+    pairs = fields[field]
     for entry, raw in pairs if len(pairs) == 1 else sorted(pairs, key=_rank):
         count = None if isinstance(raw, list) else count_in(raw)
         if count is not None:
@@ -399,10 +399,10 @@ def _count(found: Found, field: str, place: int, notes: list[Finding]) -> int | 
 _NO_STATUS = Status()
 
 
-def _status_of(span: AnySpan, found: Found) -> Status:
+def _status_of(span: AnySpan, fields: Found) -> Status:
     """The status of a span: Jaeger has it in tags, Langfuse in a level."""
     status = span.status
-    if isinstance(span, PlainSpan) and "level" not in found:
+    if isinstance(span, PlainSpan) and "level" not in fields:
         plain = span.status
         if plain is None or not (plain.code or plain.status_code):
             return _NO_STATUS
@@ -417,10 +417,10 @@ def _status_of(span: AnySpan, found: Found) -> Status:
         tags = {pair.key: pair.value for pair in span.tags}
         if text_in(tags.get("otel.status_code", NOTHING)) == "ERROR" or tags.get("error") == Raw(b"true"):
             code, message = "ERROR", text_in(tags.get("otel.status_description", NOTHING))
-    if code not in FAILED_CODES and "level" in found and text_of_field(found, "level") == "ERROR":
+    if code not in FAILED_CODES and "level" in fields and text_of_field(fields, "level") == "ERROR":
         code = "ERROR"
     if code in FAILED_CODES and not message:
-        message = text_of_field(found, "message")
+        message = text_of_field(fields, "message")
     return Status(code, message or None)
 
 

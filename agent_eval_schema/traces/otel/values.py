@@ -44,10 +44,10 @@ def content_of(raw: Raw) -> Raw:
     if bytes(memoryview(raw)[:1]) != b"{":
         return raw
     try:
-        found = _any_value(raw)
+        any_value = _any_value(raw)
     except msgspec.MsgspecError:
         return raw
-    scalars: tuple[Raw, ...] = astuple(found)
+    scalars: tuple[Raw, ...] = astuple(any_value)
     for scalar in scalars:
         if scalar is not NOTHING:
             return scalar
