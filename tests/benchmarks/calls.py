@@ -43,14 +43,6 @@ def large_texts(rows: int) -> pa.Table:
     return made.set_column(made.column_names.index("response"), "response", [texts])
 
 
-def convert(rows: Any) -> None:
-    aes.convert_eval_set(rows, "mlflow")
-
-
-def diff(rows: Any) -> None:
-    aes.diff_eval_sets(rows, rows)
-
-
 def verb(name: str) -> Callable[[Any], object]:
     """A function of the package; one of another commit may lack it (against.py)."""
     return lambda rows: getattr(aes, name)(rows)
@@ -64,8 +56,8 @@ VERBS: dict[str, tuple[Callable[[int], Any], Callable[[Any], object]]] = {
     "validate large texts": (large_texts, verb("validate_eval_set")),
     "normalize a list": (plain, verb("normalize_eval_set")),
     "prepare a list": (plain, verb("prepare_for_evaluate")),
-    "convert a list": (plain, convert),
-    "diff two lists": (plain, diff),
+    "convert a list": (plain, lambda rows: aes.convert_eval_set(rows, "mlflow")),
+    "diff two lists": (plain, lambda rows: aes.diff_eval_sets(rows, rows)),
     "profile a list": (plain, verb("profile_eval_set")),
     "score trajectories": (of("trajectory"), verb("score_trajectories")),
     "build from an inference table": (table_of("payload"), verb("eval_set_from_inference_table")),

@@ -16,34 +16,22 @@ from collections.abc import Callable
 from itertools import count
 from typing import Any
 
+from agent_eval_schema import validate_eval_set
+from tests.helpers.traces import ROOT, Row, span, trace
+
 DOUBLINGS = 3
 ROUNDS = 3
 LEAST_SECONDS = 0.1
-
-Row = dict[str, Any]
 
 
 def row(number: int, **cells: Any) -> Row:
     return {"request_id": str(number), "request": f"Question {number}?", "response": f"Answer {number}.", **cells}
 
 
-def trace(spans: int, calls: int = 0) -> str:
-    """A trace of an agent with so many spans below it, the first of which are calls of tools."""
-    root = "0000000000000001"
-    made = [span(root, None, "agent", "AGENT", {"question": "How many?"}, "Twelve.")]
-    made += [
-        span(f"{n:016x}", root, f"tool_{n}", "TOOL" if n - 2 < calls else "CHAIN", {"n": n}, n)
-        for n in range(2, spans + 2)
-    ]
-    info = {"trace_id": "tr-1", "state": "OK", "request_time": "2026-01-01T00:00:00Z", "execution_duration": "1s"}
-    return json.dumps({"info": info, "data": {"spans": made}})
-
-
-def span(own: str, parent: str | None, name: str, kind: str, inputs: Any, outputs: Any) -> Row:
-    attributes = {"mlflow.spanType": kind, "mlflow.spanInputs": inputs, "mlflow.spanOutputs": outputs}
-    times = {"start_time_unix_nano": 1, "end_time_unix_nano": 2, "status": {"code": "STATUS_CODE_OK"}}
-    texts = {key: json.dumps(value) for key, value in attributes.items()}
-    return {"name": name, "span_id": own, "parent_span_id": parent, **times, "attributes": texts}
+def spans(number: int, kind: str) -> list[Row]:
+    """A row with the trace of an agent, with so many spans of a kind below it."""
+    below = (span(str(n + 2), "1", kind, name=f"tool_{n}", inputs={"n": n}, outputs=n) for n in range(number))
+    return [row(0, trace=json.dumps(trace(ROOT, *below)))]
 
 
 def messages(number: int, role: str = "user") -> Row:
@@ -77,8 +65,8 @@ SHAPES: dict[str, Callable[[int], list[Row]]] = {
     "documents with other keys": listed("retrieved_context", lambda i: {"doc_uri": f"d{i}", "score": 0.9 / (i + 1)}),
     "calls": listed("reference_trajectory", lambda i: {"tool_name": "search", "tool_input": {"q": f"text {i}"}}),
     "nearly equal keys": lambda n: [row(0, reference_trajectory=[{f"tool_nam{i}": "x" for i in range(n)}])],
-    "spans": lambda n: [row(0, trace=trace(n))],
-    "spans of calls": lambda n: [row(0, trace=trace(n, n))],
+    "spans": lambda n: spans(n, "CHAIN"),
+    "spans of calls": lambda n: spans(n, "TOOL"),
     "length of a text": lambda n: [row(0, response="some words here. " * n)],
     "a list that opens and never ends": lambda n: [row(0, request="[" * n)],
     "escapes in a text": lambda n: [row(0, request=CONTENT + "\\u0041" * n)],
@@ -88,8 +76,6 @@ SHAPES: dict[str, Callable[[int], list[Row]]] = {
 
 def cpu_seconds(data: list[Row]) -> float:
     """The time of a validation with its text and JSON report."""
-    from agent_eval_schema import validate_eval_set
-
     best = math.inf
     for _ in range(ROUNDS):
         start = time.process_time()

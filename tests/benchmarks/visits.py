@@ -24,6 +24,8 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
+from tests.helpers.traces import span, trace
+
 MARK = "how many days of parental leave"
 PACKAGE = "agent_eval_schema"
 DEPTH = 3
@@ -34,24 +36,10 @@ MOST = {"request": 16, "trace": 23}
 
 def rows() -> dict[str, dict[str, Any]]:
     """A good row by the column whose cell is followed: only that cell has the mark in it."""
-    span = {
-        "name": "agent",
-        "trace_id": "tr-1",
-        "span_id": "1",
-        "parent_id": None,
-        "start_time_unix_nano": 1,
-        "end_time_unix_nano": 2,
-        "status": {"code": "STATUS_CODE_OK"},
-        "attributes": {
-            "mlflow.spanType": '"AGENT"',
-            "mlflow.spanInputs": json.dumps({"query": MARK}),
-            "mlflow.spanOutputs": json.dumps("16 weeks"),
-        },
-    }
-    trace = {"info": {"trace_id": "tr-1", "state": "OK", "assessments": []}, "data": {"spans": [span]}}
+    root = span(kind="AGENT", inputs={"query": MARK}, outputs="16 weeks")
     return {
         "request": {"request": {"messages": [{"role": "user", "content": MARK}]}, "response": "16 weeks"},
-        "trace": {"trace": json.dumps(trace)},
+        "trace": {"trace": json.dumps(trace(root))},
     }
 
 
