@@ -11,6 +11,10 @@ from agent_eval_schema.issues import Finding
 from agent_eval_schema.rule import Rule
 from agent_eval_schema.traces.spans import FAILED_CODES, NOTHING, Attributes, Span, Trace, content_text, value_of
 
+_PLACES = {"RETRIEVER": 0, "TOOL": 1, "LLM": 2, "CHAT_MODEL": 2}
+_PLACES |= {f'"{kind}"': place for kind, place in _PLACES.items()}
+"""The place of a type, which may be the JSON text of a text, among those that are read apart."""
+
 
 class Reading:
     """One trace while it is being read: its root, its spans by type, and the notes of the readers.
@@ -34,20 +38,11 @@ class Reading:
         self.models: list[Span] = []
         self.failed: list[Span] = []
         orphans: list[Span] = []
-        homes = {  # by the type, which may be the JSON text of a text
-            "RETRIEVER": self.retrievers,
-            "TOOL": self.tools,
-            "LLM": self.models,
-            "CHAT_MODEL": self.models,
-            '"RETRIEVER"': self.retrievers,
-            '"TOOL"': self.tools,
-            '"LLM"': self.models,
-            '"CHAT_MODEL"': self.models,
-        }
+        by_kind = self.retrievers, self.tools, self.models
         for span in trace.spans:
             kind = span.attributes.type  # type: ignore[union-attr]  # as in `attributes`, without the call
-            if kind in homes:
-                homes[kind].append(span)
+            if kind in _PLACES:
+                by_kind[_PLACES[kind]].append(span)
             if not (span.parent_span_id or span.parent_id):
                 orphans.append(span)
             status = span.status
