@@ -14,6 +14,7 @@ import sys
 import tarfile
 import tempfile
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 
 from tests.benchmarks.measure import ROOT, Cost, Line, Work, measured
@@ -62,15 +63,16 @@ def main(commits: Sequence[str], rounds: int, *, write: bool = False) -> None:
     """Print the table, and write it into the page about performance."""
     os.environ.setdefault("PYTHONHASHSEED", "0")
     title = f"Commit {own_commit()}: CPU time on one core, over that of other commits, the least of {rounds} turns"
-    rows = [["", "µs per row", *(commit[:8] for commit in commits)]]
+    head = ["", "µs per row", *(commit[:8] for commit in commits)]
+    table: list[list[str]] = []
     print(title)
     with tempfile.TemporaryDirectory() as folder:
         packages = [ROOT, *(extracted(commit, Path(folder, commit)) for commit in commits)]
-        for cells in (rows[0], *measured(lines_of(packages), rounds)):
+        for cells in chain([head], measured(lines_of(packages), rounds)):
             print(f"  {cells[0]:32} " + " ".join(f"{cell:>10}" for cell in cells[1:]), flush=True)
-            rows += [cells] * (cells is not rows[0])
+            table.append(cells)
     if write:
-        write_table(COMMITS, title, rows)
+        write_table(COMMITS, title, table)
 
 
 PAGE = ROOT / "docs" / "concepts" / "performance.md"
