@@ -44,6 +44,6 @@ def run(arguments: argparse.Namespace) -> int:
         print_line(f"{arguments.output}: not written; {advice}")
         return ExitCode.FOUND
     print_text(conversion.to_text(color=in_color()))
-    save_page(conversion, "losses", arguments)
+    save_page(conversion, "report of losses", arguments)
     print_note(f"{conversion.converted:,} of {conversion.given:,} written to {arguments.output}", arguments)
     return ExitCode.FOUND if conversion.severities().intersection(FAILING[arguments.fail_on]) else ExitCode.CLEAN

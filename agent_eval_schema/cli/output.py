@@ -193,4 +193,4 @@ def save_page(result: Printable, what: str, arguments: argparse.Namespace) -> No
     from agent_eval_schema.io.atomic import write_text
 
     write_text(arguments.html, result.to_html())
-    print_note(f"the {what} as a page written to {arguments.html}", arguments)
+    print_note(f"HTML {what} written to {arguments.html}", arguments)

@@ -99,7 +99,7 @@ def run(arguments: argparse.Namespace) -> None:
         from agent_eval_schema.review.bundle import bundle_page
 
         write_text(arguments.bundle, bundle_page(session, arguments.queue, arguments.redact))
-        print_note(f"the review as a page written to {arguments.bundle}", arguments)
+        print_note(f"HTML review written to {arguments.bundle}", arguments)
     elif arguments.to is not None:
         _to_mlflow(session, arguments)
     else:

@@ -131,7 +131,7 @@ def run(arguments: argparse.Namespace) -> int:
     if comparison is not None and not in_json:
         print_line("")
         print_text(comparison.to_text(color=in_color()), arguments.output)
-    save_page(result, "result", arguments)
+    save_page(result, "report of scores", arguments)
     if arguments.write_scores:
         result.write(arguments.write_scores)
         print_note(f"{result.row_count:,} rows with their scores written to {arguments.write_scores}", arguments)

@@ -28,6 +28,32 @@ def test_clean_data_exits_0(capsys: pytest.CaptureFixture[str], samples: Path) -
     assert "response/llm_judged/correctness/rating" in out
 
 
+@pytest.mark.parametrize(
+    ("command", "what"),
+    [
+        (["validate", "good.jsonl"], "report"),
+        (["profile", "good.jsonl"], "profile"),
+        (["diff", "good.jsonl", "good.jsonl"], "comparison"),
+        (["convert", "good.jsonl", "out.jsonl", "--to", "ragas"], "report of losses"),
+        (["score", "good.jsonl", "--metrics", "exact_match"], "report of scores"),
+    ],
+    ids=lambda part: part if isinstance(part, str) else part[0],
+)
+def test_a_page_is_named_when_it_is_written(
+    command: list[str],
+    what: str,
+    capsys: pytest.CaptureFixture[str],
+    samples: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = [str(samples / word) if (samples / word).is_file() else word for word in command]
+    _code, _output, notes = run(capsys, *words, "--html", "page.html")
+    assert f"HTML {what} written to page.html\n" in notes
+    assert Path("page.html").read_text("utf-8").startswith("<!doctype html>")
+
+
 def test_errors_exit_1(capsys: pytest.CaptureFixture[str], samples: Path) -> None:
     code, out, _ = run(capsys, "validate", samples / "broken.jsonl")
     assert code == 1
