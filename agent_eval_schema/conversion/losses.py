@@ -359,14 +359,14 @@ class UnreadValues:
         groups = deque(part for group in of_rows.values() for part in _apart(group))
         while groups:
             part = [groups.popleft() for _ in range(min(BATCH_SIZE, len(groups)))]
-            sources = [source_rows[group[0][1].row] for group in part]
-            altered = [_altered_at(row, [s.path for _, s in g]) for row, g in zip(sources, part, strict=True)]
-            new = sorted({group[0][1].row for group in part} - unaltered.keys())
+            numbers = [group[0][1].row for group in part]
+            new = sorted(set(numbers) - unaltered.keys())
+            altered = [_altered_at(source_rows[i], [s.path for _, s in g]) for i, g in zip(numbers, part, strict=True)]
             read = check_batch(batch_of_rows([*(source_rows[i] for i in new), *altered]), self._plan)
             rows = to_rows(rows_of(read))
             unaltered.update(zip(new, rows, strict=False))
-            for group, source, changed, row in zip(part, sources, altered, rows[len(new) :], strict=True):
-                before = unaltered[group[0][1].row]
+            for group, number, changed, row in zip(part, numbers, altered, rows[len(new) :], strict=True):
+                source, before = source_rows[number], unaltered[number]
                 columns = frozenset(name for name in COLUMNS if before[name] != row[name])
                 if len(group) > 1 and columns:
                     changes = _changes(source, changed)

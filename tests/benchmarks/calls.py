@@ -38,9 +38,9 @@ plain = of("plain")
 
 def large_texts(rows: int) -> pa.Table:
     """Rows whose response has 20 KB."""
-    made = table("plain", rows)
-    texts = [(text + " ") * 100 for text in made["response"].to_pylist()]
-    return made.set_column(made.column_names.index("response"), "response", [texts])
+    plain_rows = table("plain", rows)
+    texts = [(text + " ") * 100 for text in plain_rows["response"].to_pylist()]
+    return plain_rows.set_column(plain_rows.column_names.index("response"), "response", [texts])
 
 
 def verb(name: str) -> Callable[[Any], object]:
