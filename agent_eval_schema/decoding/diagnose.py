@@ -1,23 +1,35 @@
 """A type and a value → every problem, each with its path, the expected and the actual value, and the likely fix.
 
 The typed decode of msgspec is fast and stops at the first problem. This module is slow and examines only the cells that
-failed: it walks the same type (``msgspec.inspect``) and reports every problem.
+failed: it makes the same type a type of `json_types.py`, whose walk reports every problem.
 ``diagnose(type, value)`` is empty exactly when ``msgspec.convert(value, type)`` succeeds; a property test holds that.
 """
 
 import math
 import re
-from collections.abc import Callable, Iterable
-from functools import lru_cache
+from collections.abc import Iterable, Mapping
+from functools import lru_cache, partial
 from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct, inspect
 
+from agent_eval_schema.decoding.json_types import (
+    Entries,
+    Items,
+    Member,
+    Object,
+    Place,
+    Type,
+    UnknownKey,
+    Words,
+    one_of,
+    path_of,
+)
 from agent_eval_schema.schema import OTHER_KEYS
-from agent_eval_schema.text.describe import describe, key_name, names
+from agent_eval_schema.text.describe import describe, names
 from agent_eval_schema.text.privacy import may_quote
-from agent_eval_schema.text.spelling import match_names, meant_value
+from agent_eval_schema.text.spelling import meant_value
 
 Kind = Literal["type", "null", "blank", "choice", "missing", "unknown"]
 
@@ -34,117 +46,12 @@ class Problem(Struct, frozen=True):
 
 def diagnose(expected: Any, value: Any, path: str) -> list[Problem]:
     """Every problem of `value` (JSON-like Python data) as a value of the type `expected`, in reading order."""
-    return list(_walk(_type_info(expected), value, path, ""))
+    return list(_type_of(expected).problems(value, (path,)))
 
 
-_type_info = lru_cache(maxsize=64)(inspect.type_info)
-
-
-def _walk(node: inspect.Type, value: Any, path: str, field: str) -> Iterable[Problem]:
-    if isinstance(node, inspect.Metadata):
-        node = node.type
-    if isinstance(node, inspect.UnionType):
-        members = [m.type if isinstance(m, inspect.Metadata) else m for m in node.types]
-        for member in members:
-            if _accepts(member, value):
-                return _walk(member, value, path, field)
-        return [_wrong_type(members, value, path, field)]
-    if not _accepts(node, value):
-        return [_wrong_type([node], value, path, field)]
-    if isinstance(node, inspect.StructType):
-        return _walk_struct(node, value, path)
-    if isinstance(node, inspect.ListType):
-        items = enumerate(value)
-        return [problem for i, item in items for problem in _walk(node.item_type, item, f"{path}[{i}]", "[]")]
-    if isinstance(node, inspect.DictType):
-        return _walk_entries(node, value, path)
-    if isinstance(node, inspect.LiteralType):
-        if value in node.values:
-            return ()
-        close = meant_value(value, [*map(str, node.values)])
-        hint = f"Did you mean '{close}'?" if close else f"Use one of {names(node.values)}."
-        message = f"expected one of {names(node.values)}, got {describe(value)}"
-        return [Problem(path, field, "choice", message, hint)]
-    if isinstance(node, inspect.IntType) and node.ge is not None and not node.ge <= value <= (node.le or value):
-        message = f"expected a whole number from {node.ge} to {node.le}, got {describe(value)}"
-        return [Problem(path, field, "type", message)]
-    if isinstance(node, inspect.StrType) and node.pattern and not re.search(node.pattern, value):
-        return [Problem(path, field, "blank", f"expected text that is not blank, got {describe(value)}")]
-    return ()
-
-
-def _walk_struct(node: inspect.StructType, value: dict[str, Any], path: str) -> Iterable[Problem]:
-    fields = {f.encode_name: f for f in node.fields}
-    strict = node.cls.__struct_config__.forbid_unknown_fields
-    missing = [name for name, f in fields.items() if f.required and name not in value]
-    unknown = [key for key in value if key not in fields]
-    absent = [name for name in fields if name not in value]
-    meant = match_names(unknown, absent if strict else missing)
-    for key, item in value.items():
-        if key in fields:
-            yield from _walk(fields[key].type, item, f"{path}.{key}", key)
-        elif key in meant and meant[key] in missing:
-            # The misspelled key absorbs the "missing" that it causes: one cause, one problem.
-            name = key_name(key)
-            message = f"no key `{meant[key]}`, but there is `{name}`"
-            hint = f"Did you mean `{meant[key]}`? Rename `{name}`."
-            yield Problem(f"{path}.{name}", meant[key], "missing", message, hint)
-            missing.remove(meant[key])
-        elif strict:
-            name = key_name(key)
-            known = f"Known keys: {names(f for f in fields if f != OTHER_KEYS)}."
-            hint = f"Did you mean `{meant[key]}`?" if key in meant else known
-            message = f"unknown key `{name}` is kept, but no metric reads it"
-            yield Problem(f"{path}.{name}", key, "unknown", message, hint)
-    for name in missing:
-        yield Problem(path, name, "missing", f"`{name}` is missing, got {describe(value)}", f"Add the key `{name}`.")
-
-
-def _walk_entries(node: inspect.DictType, value: dict[Any, Any], path: str) -> Iterable[Problem]:
-    for key, entry in value.items():
-        place = f"{path}.{key if may_quote() else '*'}"
-        yield from _walk(node.key_type, key, place, "key")
-        yield from _walk(node.value_type, entry, place, "{}")
-
-
-def _wrong_type(nodes: list[inspect.Type], value: Any, path: str, field: str) -> Problem:
-    expected = dict.fromkeys(_KINDS[type(n)][0] for n in nodes if not isinstance(n, inspect.NoneType))
-    message = f"expected {' or '.join(expected)}, got {describe(value)}"
-    return Problem(path, field, "null" if value is None else "type", message, _remedy(set(expected), value))
-
-
-def _remedy(expected: set[str], value: Any) -> str:
-    if "a list" in expected and isinstance(value, dict | str):
-        return "Put it into a list: `[...]`." if isinstance(value, dict) else "Put the text into a list: `['...']`."
-    if "text" in expected and isinstance(value, int | float) and not isinstance(value, bool):
-        is_short = may_quote() and describe(value) != "the number huge"
-        return f"Write it as text: '{value}'." if is_short else "Write it as text."
-    return ""
-
-
-_KINDS: dict[type[inspect.Type], tuple[str, Callable[[Any], bool]]] = {
-    inspect.AnyType: ("any value", lambda _: True),
-    inspect.NoneType: ("null", lambda v: v is None),
-    inspect.BoolType: ("true or false", lambda v: isinstance(v, bool)),
-    inspect.IntType: ("a whole number", lambda v: isinstance(v, int) and not isinstance(v, bool)),
-    inspect.FloatType: ("a number", lambda v: _is_number(v)),
-    inspect.StrType: ("text", lambda v: isinstance(v, str)),
-    inspect.LiteralType: ("text", lambda v: isinstance(v, str)),
-    inspect.ListType: ("a list", lambda v: isinstance(v, list)),
-    inspect.DictType: ("an object", lambda v: isinstance(v, dict)),
-    inspect.StructType: ("an object", lambda v: isinstance(v, dict)),
-}
-"""The values of each kind of type, in words and as a test."""
-
-
-def _accepts(node: inspect.Type, value: Any) -> bool:
-    return _KINDS[type(node)][1](value)
-
-
-def _is_number(value: Any) -> bool:
-    if isinstance(value, int):
-        return not isinstance(value, bool) and value.bit_length() < 1024  # the range of a float
-    return isinstance(value, float) and math.isfinite(value)
+@lru_cache(maxsize=64)
+def _type_of(expected: Any) -> Type[Problem]:
+    return _typed(inspect.type_info(expected))
 
 
 def is_type(expected: Any, value: Any) -> bool:
@@ -154,3 +61,98 @@ def is_type(expected: Any, value: Any) -> bool:
     except msgspec.ValidationError:
         return False
     return True
+
+
+# --- the words
+def _problem(place: Place, kind: Kind, message: str, hint: str = "") -> Problem:
+    last = place[-1] if place[1:] else ""
+    return Problem(path_of(place), "[]" if isinstance(last, int) else last, kind, message, hint)
+
+
+def _wrong_type(expected: str, value: Any, place: Place) -> Problem:
+    message = f"expected {expected}, got {describe(value)}"
+    return _problem(place, "null" if value is None else "type", message, _remedy(expected, value))
+
+
+def _remedy(expected: str, value: Any) -> str:
+    if "a list" in expected and isinstance(value, dict | str):
+        return "Put it into a list: `[...]`." if isinstance(value, dict) else "Put the text into a list: `['...']`."
+    if "text" in expected and isinstance(value, int | float) and not isinstance(value, bool):
+        is_short = may_quote() and describe(value) != "the number huge"
+        return f"Write it as text: '{value}'." if is_short else "Write it as text."
+    return ""
+
+
+def _unknown(one: UnknownKey, place: Place) -> Problem:
+    path, name = path_of(place), place[-1]
+    if one.meant is not None and one.is_needed:
+        # The misspelled key absorbs the "missing" that it causes: one cause, one problem.
+        message = f"no key `{one.meant}`, but there is `{name}`"
+        return Problem(path, one.meant, "missing", message, f"Did you mean `{one.meant}`? Rename `{name}`.")
+    known = f"Known keys: {names(n for n in one.owner.members if n != OTHER_KEYS)}."
+    message = f"unknown key `{name}` is kept, but no metric reads it"
+    return Problem(path, one.key, "unknown", message, f"Did you mean `{one.meant}`?" if one.meant else known)
+
+
+def _missing(_: Object[Problem], name: str, value: Any, place: Place) -> Problem:
+    message = f"`{name}` is missing, got {describe(value)}"
+    return Problem(path_of(place), name, "missing", message, f"Add the key `{name}`.")
+
+
+_WORDS = Words(_wrong_type, _unknown, _missing)
+
+
+# --- the types
+def _typed(node: inspect.Type) -> Type[Problem]:
+    if isinstance(node, inspect.Metadata):
+        node = node.type
+    if isinstance(node, inspect.UnionType):
+        return one_of(_WORDS, [*map(_typed, node.types)])
+    if isinstance(node, inspect.StructType):
+        strict = node.cls.__struct_config__.forbid_unknown_fields
+        return Object(_WORDS, make_members=partial(_members, node), strict=strict)
+    if isinstance(node, inspect.ListType):
+        return Items(_WORDS, of=[_typed(node.item_type)])
+    if isinstance(node, inspect.DictType):
+        return Entries(_WORDS, key=_typed(node.key_type), value=_typed(node.value_type))
+    expected, accepts, *checks = _SCALARS[type(node)]
+    return Type(_WORDS, expected, accepts, tuple([partial(check, node) for check in checks]))
+
+
+def _members(node: inspect.StructType) -> dict[str, Member[Problem]]:
+    return {f.encode_name: Member(_typed(f.type), (f.encode_name,), f.required) for f in node.fields}
+
+
+def _is_number(value: Any) -> bool:
+    if isinstance(value, int):
+        return not isinstance(value, bool) and value.bit_length() < 1024  # the range of a float
+    return isinstance(value, float) and math.isfinite(value)
+
+
+def _choice(node: inspect.LiteralType, value: Any, place: Place) -> Iterable[Problem]:
+    if value not in node.values:
+        close = meant_value(value, [*map(str, node.values)])
+        hint = f"Did you mean '{close}'?" if close else f"Use one of {names(node.values)}."
+        yield _problem(place, "choice", f"expected one of {names(node.values)}, got {describe(value)}", hint)
+
+
+def _in_range(node: inspect.IntType, value: Any, place: Place) -> Iterable[Problem]:
+    if node.ge is not None and not node.ge <= value <= (node.le or value):
+        yield _problem(place, "type", f"expected a whole number from {node.ge} to {node.le}, got {describe(value)}")
+
+
+def _filled(node: inspect.StrType, value: Any, place: Place) -> Iterable[Problem]:
+    if node.pattern and not re.search(node.pattern, value):
+        yield _problem(place, "blank", f"expected text that is not blank, got {describe(value)}")
+
+
+_SCALARS: Mapping[type[inspect.Type], tuple[Any, ...]] = {
+    inspect.AnyType: ("any value", lambda _: True),
+    inspect.NoneType: ("", lambda v: v is None),  # null is accepted where it may be, and never advised
+    inspect.BoolType: ("true or false", lambda v: isinstance(v, bool)),
+    inspect.IntType: ("a whole number", lambda v: isinstance(v, int) and not isinstance(v, bool), _in_range),
+    inspect.FloatType: ("a number", _is_number),
+    inspect.StrType: ("text", lambda v: isinstance(v, str), _filled),
+    inspect.LiteralType: ("text", lambda v: isinstance(v, str), _choice),
+}
+"""The values of each kind of type in words, as a test, and what else is required of one of the right kind."""

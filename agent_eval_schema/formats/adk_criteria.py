@@ -83,9 +83,8 @@ def _inspected(name: str, value: Any) -> Iterator[Finding]:
         yield _finding(place, f"expected a metric of google-adk, got `{key_name(name)}`", hint)
         return
     if isinstance(value, dict):
-        options = adk_schema.table()["$defs"][OPTIONS.get(name, "BaseCriterion")]
         # any option is accepted, and ignored if it is unknown: only a misspelled one is reported
-        for _, finding in adk_schema.inspect_value(_spelled(value), {**options, "additionalProperties": False}):
+        for _, finding in adk_schema.inspect_value(_spelled(value), OPTIONS.get(name, "BaseCriterion"), strict=True):
             if finding.rule is not UNKNOWN_KEY or finding.hint:
                 yield _as_criterion(finding, place)
         value = value.get("threshold", 0)
@@ -98,7 +97,7 @@ def _inspected(name: str, value: Any) -> Iterator[Finding]:
 
 def _spelled(value: Mapping[str, Any]) -> dict[str, Any]:
     """The options, with a match type as google-adk reads it: by its name in any spelling, or by its number."""
-    names = adk_schema.table()["$defs"]["MatchType"]["enum"]
+    names = adk_schema.models()["MatchType"]["enum"]
 
     def spelled(match_type: Any) -> Any:
         if isinstance(match_type, str):

@@ -11,46 +11,60 @@ Values are judged as pydantic judges JSON: a number may be text, a text may not 
 import base64
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
+from msgspec.structs import replace
+
+from agent_eval_schema.decoding.json_types import (
+    Check,
+    Entries,
+    Items,
+    Member,
+    Object,
+    Place,
+    Type,
+    UnknownKey,
+    Words,
+    one_of,
+    path_of,
+)
 from agent_eval_schema.formats.ces.inspection import decode_base64
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rule import Rule
 from agent_eval_schema.rules import adk
 from agent_eval_schema.runtime.tables import packaged
 from agent_eval_schema.text.describe import describe, key_name
-from agent_eval_schema.text.spelling import match_names
 
 Schema = Mapping[str, Any]
-Place = tuple[str | int, ...]
-
 
 Found = tuple[Place, Finding]
 """What google-adk rejects, and where: a finding on a whole row, whose path is the place in the file."""
 
-
-def _found(rule: Rule, place: Place, message: str, hint: str = "") -> Found:
-    return place, Finding(rule, message, None, path_of(place), hint)
-
-
-def path_of(place: Place) -> str:
-    """`eval_cases[0].conversation[1]`."""
-    return "".join(f"[{step}]" if isinstance(step, int) else f".{_shown(step)}" for step in place).removeprefix(".")
+EVALSET, PART, TURN, SESSION, CRITERIA = "EvalSet", "Part", "TURN", "SESSION", "CRITERIA"
+"""What is judged. A turn and a session are of the older forms, where google-adk reads some keys and ignores others."""
 
 
-def _shown(key: str) -> str:
-    """A key for a message: the keys of the models are not user data."""
-    return key if key in known_keys() else key_name(key)
+@lru_cache(maxsize=1)
+def models() -> Mapping[str, Schema]:
+    """The JSON Schema of each model, by name."""
+    evalset = packaged(__package__, "adk_schema.json", dict[str, Any])
+    return {EVALSET: evalset, **evalset["$defs"], **packaged(__package__, "adk_forms.json", dict[str, Schema])}
+
+
+def inspect_value(value: Any, name: str = EVALSET, *, strict: bool = False) -> list[Found]:
+    """Every reason for which google-adk or google-genai rejects a value of a model; `strict` reports the keys that it
+    ignores, too."""
+    kind = _model(name)
+    return list((replace(kind, strict=True) if strict else kind).problems(value))
 
 
 @lru_cache(maxsize=1)
 def known_keys() -> frozenset[str]:
-    """The keys of all models, in both spellings."""
-    models = (table(), *table()["$defs"].values(), SESSION, TURN)
+    """The keys of all models, in both spellings: they are not user data."""
     return frozenset(
-        key for model in models for name in model.get("properties", ()) for key in (name, snake_case(name))
+        key for model in models().values() for name in model.get("properties", ()) for key in _spellings(name)
     )
 
 
@@ -60,105 +74,98 @@ def snake_case(key: str) -> str:
     return "".join(f"_{c.lower()}" if c.isupper() else c for c in key)
 
 
-@lru_cache(maxsize=1)
-def table() -> dict[str, Any]:
-    return packaged(__package__, "adk_schema.json", dict[str, Any])
+def _spellings(name: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((name, snake_case(name))))
 
 
-def inspect_value(value: Any, schema: Schema | None = None) -> list[Found]:
-    """Every reason for which google-adk or google-genai rejects an evalset, a PART, a SESSION or a TURN."""
-    return list(_value(table() if schema is None else schema, value, ()))
-
-
-PART: Schema = {"$ref": "Part"}
-
-
-_FORMS = packaged(__package__, "adk_forms.json", dict[str, Schema])
-
-TURN, SESSION, CRITERIA = _FORMS["TURN"], _FORMS["SESSION"], _FORMS["CRITERIA"]
-"""A turn and a session of the older forms, where google-adk reads some keys and ignores the others; and criteria."""
-
-
-def _value(schema: Schema, value: Any, place: Place) -> Iterator[Found]:
-    if "$ref" in schema:
-        schema = table()["$defs"][schema["$ref"].rpartition("/")[2]]
-    if "anyOf" in schema:
-        yield from _any_of(schema["anyOf"], value, place)
-    elif schema.get("type") == "object":
-        yield from _members(schema, value, place)
-    elif schema.get("type") == "array":
-        yield from _items(schema, value, place)
-    elif "type" in schema:
-        expected, accepts = _SCALARS[schema.get("format", schema["type"])]
-        if not accepts(value):
-            yield _wrong_type(expected, value, place)
-        elif "const" in schema and value != schema["const"]:
-            yield _wrong_type(f"`{schema['const']}`", value, place)
-        elif value not in schema.get("enum", (value,)):
-            yield _wrong_type(f"one of {', '.join(schema['enum'])}", value, place)
-        elif "minimum" in schema and float(value) < schema["minimum"]:
-            yield _wrong_type(f"at least {schema['minimum']}", value, place)
-
-
-def _any_of(schemas: Sequence[Schema], value: Any, place: Place) -> Iterator[Found]:
-    """The problems of the closest of several models: of those for the type of the value, which has most of the keys."""
-    models = [s for s in schemas if s.get("type") != "null"]
-    if value is None and len(models) < len(schemas):
-        return
-    problems = [list(_value(s, value, place)) for s in models]
-    fitting = [of for of in problems if not any(p == place and f.rule is adk.KEY_TYPE for p, f in of)]
-    constants = [s["const"] for s in models if "const" in s]
-    if not fitting and len(constants) > 1:
-        yield _wrong_type(f"an object or one of {', '.join(constants)}", value, place)
-        return
-    here = len(place) + 1
-    closest = fitting or problems
-    yield from min(closest, key=lambda of: (sum(f.rule is adk.UNKNOWN_KEY and len(p) == here for p, f in of), len(of)))
-
-
-def _members(schema: Schema, value: Any, place: Place) -> Iterator[Found]:
-    if not isinstance(value, dict):
-        yield _wrong_type("an object", value, place)
-        return
-    properties, others = schema.get("properties", {}), schema.get("additionalProperties")
-    names = {name if name in value else snake_case(name): name for name in properties}  # of two spellings the first
-    absent = [name for spelled, name in names.items() if spelled not in value]
-    meant = match_names([key for key in value if key not in names], absent) if others is not True else {}
-    for key, item in value.items():
-        if key in names:
-            yield from _value(properties[names[key]], item, (*place, key))
-        elif isinstance(others, dict):
-            yield from _value(others, item, (*place, key))
-        elif others is False:
-            hint = f"Did you mean `{meant[key]}`? Rename the key." if key in meant else ""
-            yield _found(adk.UNKNOWN_KEY, (*place, key), f"unknown key `{_shown(key)}`", hint)
-    for name in schema.get("required", ()):
-        if name in absent and not (others is False and name in meant.values()):
-            spelled = next((key for key, right in meant.items() if right == name), None)
-            hint = f"Rename `{_shown(spelled)}`." if spelled else f"Add `{snake_case(name)}`."
-            yield _found(adk.MISSING_KEY, (*place, snake_case(name)), f"`{snake_case(name)}` is missing", hint)
-    if "conversationScenario" in properties:
-        scenario = value.get("conversationScenario", value.get("conversation_scenario"))
-        if (value.get("conversation") is None) == (scenario is None):
-            got = "neither" if scenario is None else "both"
-            message = f"expected one of `conversation` and `conversation_scenario`, got {got}"
-            yield _found(adk.ONE_CONVERSATION, place, message)
-
-
-def _items(schema: Schema, value: Any, place: Place) -> Iterator[Found]:
-    if not isinstance(value, list):
-        yield _wrong_type("a list", value, place)
-        return
-    fixed = schema.get("prefixItems")
-    if fixed is not None and len(value) != len(fixed):
-        yield _wrong_type(f"a list of {len(fixed)}", value, place)
-        return
-    for i, item in enumerate(value):
-        yield from _value(schema["items"] if fixed is None else fixed[i], item, (*place, i))
+# --- the words
+def _found(rule: Rule, place: Place, message: str, hint: str = "") -> Found:
+    return place, Finding(rule, message, None, path_of(place), hint)
 
 
 def _wrong_type(expected: str, value: Any, place: Place) -> Found:
     return _found(adk.KEY_TYPE, place, f"expected {expected}, got {describe(value)}")
+
+
+def _unknown(one: UnknownKey, place: Place) -> Found:
+    if not one.owner.strict and one.meant:  # the key is ignored, and the one that it means is missing
+        return _absent((*place[:-1], snake_case(one.meant)), f"Rename `{place[-1]}`.")
+    hint = f"Did you mean `{one.meant}`? Rename the key." if one.meant else ""
+    return _found(adk.UNKNOWN_KEY, place, f"unknown key `{place[-1]}`", hint)
+
+
+def _missing(_: Object[Found], name: str, __: Any, place: Place) -> Found:
+    return _absent((*place, snake_case(name)), f"Add `{snake_case(name)}`.")
+
+
+def _absent(place: Place, hint: str) -> Found:
+    return _found(adk.MISSING_KEY, place, f"`{place[-1]}` is missing", hint)
+
+
+_WORDS = Words(_wrong_type, _unknown, _missing, lambda key: key if key in known_keys() else key_name(key))
+
+
+# --- the types
+@lru_cache(maxsize=256)
+def _model(name: str) -> Type[Found]:
+    return _type_of(models()[name])
+
+
+def _type_of(schema: Schema) -> Type[Found]:
+    if "$ref" in schema:
+        return _model(schema["$ref"].rpartition("/")[2])
+    if "anyOf" in schema:
+        constants = [s["const"] for s in schema["anyOf"] if "const" in s]
+        types = [_type_of(s) for s in schema["anyOf"] if "const" not in s]
+        return one_of(_WORDS, [*types, _type_of({"enum": constants})] if constants else types)
+    if names := schema.get("enum"):
+        return Type(_WORDS, f"one of {', '.join(names)}" if names[1:] else f"`{names[0]}`", lambda v: v in names)
+    match schema.get("type"):
+        case "object":
+            return _object(schema)
+        case "array":
+            return _list(schema)
+        case None:
+            return Type(_WORDS)
+        case kind:
+            return Type(_WORDS, *_SCALARS[schema.get("format", kind)], _at_least(schema.get("minimum")))
+
+
+def _list(schema: Schema) -> Type[Found]:
+    items = [_type_of(item) for item in schema.get("prefixItems", [schema.get("items", {})])]
+    if (length := schema.get("maxItems")) is None:
+        return Items(_WORDS, of=items)
+    words = f"a list of {length}"
+    return Items(_WORDS, expected=words, accepts=lambda v: isinstance(v, list) and len(v) == length, of=items)
+
+
+def _object(schema: Schema) -> Type[Found]:
+    others, required = schema.get("additionalProperties"), schema.get("required", ())
+    if isinstance(others, dict):
+        return Entries(_WORDS, key=Type(_WORDS), value=_type_of(others))
+    properties = schema.get("properties", {})
+
+    def members() -> dict[str, Member[Found]]:
+        return {n: Member(_type_of(s), _spellings(n), n in required) for n, s in properties.items()}
+
+    checks = (_one_conversation,) if "conversationScenario" in properties else ()
+    return Object(_WORDS, checks=checks, make_members=members, strict=others is False)
+
+
+def _one_conversation(value: Any, place: Place) -> Iterator[Found]:
+    scenario = value.get("conversationScenario", value.get("conversation_scenario"))
+    if (value.get("conversation") is None) == (scenario is None):
+        got = "neither" if scenario is None else "both"
+        message = f"expected one of `conversation` and `conversation_scenario`, got {got}"
+        yield _found(adk.ONE_CONVERSATION, place, message)
+
+
+def _at_least(least: float | None) -> tuple[Check[Found], ...]:
+    def check(value: Any, place: Place) -> Iterator[Found]:
+        if least is not None and float(value) < least:
+            yield _wrong_type(f"at least {least}", value, place)
+
+    return () if least is None else (check,)
 
 
 # --- single values, as pydantic reads them from JSON
@@ -193,5 +200,5 @@ _SCALARS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "integer": ("a whole number", _is_integer),
     "boolean": ("true or false", lambda v: v.lower() in _BOOLEANS if isinstance(v, str) else v in (0, 1)),
     "base64url": ("base64 text", _is_base64),
-    "null": ("null", lambda value: value is None),
+    "null": ("", lambda value: value is None),
 }

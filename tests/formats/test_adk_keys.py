@@ -45,7 +45,7 @@ def problems(case: dict[str, Any]) -> list[tuple[str, str]]:
             turn(intermediate_data={"intermediate_responses": [["agent", [{"text": "x"}]], ["agent"], 5]}),
             [
                 (f"{DATA}.intermediate_responses[1]", "expected a list of 2, got a list of 1"),
-                (f"{DATA}.intermediate_responses[2]", "expected a list, got the number 5"),
+                (f"{DATA}.intermediate_responses[2]", "expected a list of 2, got the number 5"),
             ],
         ),
         (

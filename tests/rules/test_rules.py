@@ -244,7 +244,7 @@ def test_every_hint_that_is_written_in_the_package_is_a_sentence() -> None:
     assert [place for place in hints if not is_hint(place[2])] == []
 
 
-HINT = {"Finding": 4, "finding_at": 3}
+HINT = {"Finding": 4, "finding_at": 3, "_at": 3, "_found": 3, "_problem": 3, "Problem": 4}
 """The place of the hint among the arguments of what makes a finding."""
 
 

@@ -3,20 +3,23 @@
     {"golden": {"turns": [{"steps": [{"userInput": {"text": 1}}]}]}}
                                       └─▶ golden.turns[0].steps[0].userInput.text: expected text, got the number 1
 
-The walk follows the wire table (`schema.py`). Where the vendor's parser loses data without an error (invalid base64, a
-list for an object, both spellings of a field), it is stricter."""
+The messages of the wire table (`schema.py`) become types of `json_types.py`; what only this API has is in their checks.
+Where the vendor's parser loses data without an error (invalid base64, a list for an object, both spellings of a field),
+they are stricter."""
 
 import base64
 import math
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime, timezone
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
+from agent_eval_schema.decoding.json_types import Items, Member, Object, Place, Type, UnknownKey, Words, path_of
 from agent_eval_schema.formats.ces import schema
 from agent_eval_schema.formats.ces.golden import IMAGE_TYPES, image_problem
 from agent_eval_schema.issues import Finding
@@ -45,7 +48,7 @@ def inspect_evaluation(value: Any) -> list[Finding]:
     """Every problem of an evaluation as Python data, in reading order; its output-only fields together."""
     stamps = ("createTime", "updateTime", "create_time", "update_time")  # then it is from the server
     is_stored = isinstance(value, dict) and any(value.get(stamp) for stamp in stamps)
-    issues = list(_Walk(is_stored).message(schema.EVALUATION, value, ""))
+    issues = list(_message(schema.EVALUATION, is_stored).problems(value))
     ignored = [one for one in issues if one.rule is ces.OUTPUT_ONLY]
     if ignored:
         first = replace(ignored[0], message=f"only the server sets {first_names([one.path for one in ignored], 3)}")
@@ -58,145 +61,151 @@ def inspect_evaluation(value: Any) -> list[Finding]:
 
 def inspect_message(name: str, value: Any) -> list[Finding]:
     """Every problem of a message of that name, as the server gives it."""
-    return list(_Walk(True).message(name, value, ""))
+    return list(_message(name, True).problems(value))
 
 
 def inspect_object(value: Any, path: str) -> list[Finding]:
     """Every problem of an object of free content (arguments, variables, a response)."""
-    return list(_free_value(value, path, 1)) if isinstance(value, dict) else [_wrong_type("an object", value, path)]
+    return list(_free_object().problems(value, (path,) if path else ()))
 
 
-class _Walk:
-    """The walk through a message and its fields; if it is `stored`, fields that only the server sets are no issue."""
+# --- the words
+def _at(rule: Rule, place: Place, message: str, hint: str = "") -> Finding:
+    return finding_at(rule, path_of(place), message, hint)
 
-    def __init__(self, stored: bool) -> None:
-        self._stored = stored
 
-    def message(self, name: str, value: Any, path: str) -> Iterator[Finding]:
-        if not isinstance(value, dict):
-            yield _wrong_type("an object", value, path)
-            return
-        message = schema.message(name)
-        unknown = [key for key in value if message.json_name(str(key)) is None]
-        meant = dict[str, str]()
-        if unknown:
-            absent = [n for n, field in message.fields.items() if _value(value, n, field) is None]
-            meant = match_names(map(str, unknown), absent)
-        yield from _repeats(value, message, path)
-        for key, item in value.items():
-            json_name = message.json_name(str(key))
-            if json_name is None:
-                place, shown, right = _join(path, key_name(str(key))), key_name(str(key)), meant.get(str(key))
-                if name == "ToolCall" and key in ALIASES["tool_input"]:
-                    message_ = f"expected the arguments in `args`, got them in `{shown}`"
-                    yield finding_at(ces.CALL_ARGUMENTS, place, message_)
-                else:
-                    hint = f"Did you mean `{right}`?" if right else ""
-                    yield finding_at(ces.UNKNOWN_FIELD, place, f"unknown field `{shown}` is kept as it is", hint)
-            elif item is not None:
-                yield from self._field(name, json_name, message.fields[json_name], item, _join(path, str(key)))
-        named = set(meant.values())
-        for json_name, field in message.fields.items():
-            if not field.required or json_name in named:
-                continue
-            found = _value(value, json_name, field)
-            if found is None or field.is_default(found):  # to the API, empty is missing
-                rule = ces.MISSING_DETAIL if schema.is_tolerated(name, json_name) else ces.MISSING_FIELD
-                yield finding_at(rule, _join(path, json_name), f"`{json_name}` is missing", f"Add `{json_name}`.")
-        for group in message.oneofs.values():
-            present = [n for n in group if _value(value, n, message.fields[n]) is not None]
-            if len(present) > 1:
-                several = f"expected one of {names(group)}, got {len(present)}: {names(present)}"
-                yield finding_at(ces.ONEOF, path, several)
-            elif not present and group in message.choices and not named & set(group):
-                yield finding_at(ces.ONEOF, path, f"expected one of {names(group)}, got none", "Set one of them.")
-        yield from _doubtful(name, value, path)
+def _wrong_type(expected: str, value: Any, place: Place) -> Finding:
+    return _at(ces.FIELD_TYPE, place, f"expected {expected}, got {describe(value)}")
 
-    def _field(self, message: str, name: str, field: schema.FieldType, value: Any, path: str) -> Iterator[Finding]:
-        if field.output_only and not self._stored:
-            ignored = f"`{name}` is set by the server only; a value sent for it is ignored"
-            yield finding_at(ces.OUTPUT_ONLY, path, ignored)
-            return
-        if field.deprecated and not field.output_only:
-            replacement = f"Use {schema.DOCUMENTED.replacements[name]}."
-            yield finding_at(ces.UNUSED_FIELD, path, f"`{name}` is obsolete", replacement)
-        limits = schema.range_of(message, name)
-        if name in _NAMES or field.resource_format:
-            yield from _blanks(value, path)
-        if field.repeated:
-            if not isinstance(value, list):
-                yield _wrong_type("a list", value, path)
-                return
-            for i, item in enumerate(value):
-                yield from self._single(field, item, f"{path}[{i}]")
-            if limits and len(value) > limits[1]:
-                yield finding_at(ces.LIMIT, path, f"expected at most {limits[1]} {name}, got {len(value)}")
-            return
-        findings = list(self._single(field, value, path))
-        yield from findings
-        if findings:
-            return
-        if limits and not limits[0] <= (number := float(value)) <= limits[1]:
-            message_ = f"expected a number from {limits[0]} to {limits[1]}, got {describe(value)}"
-            is_percent = limits == (0, 1) and 1 < number <= 100 and may_quote()
-            hint = f"Write {limits[1]} or less." if number > limits[1] else f"Write {limits[0]} or more."
-            hint = f"Write {number / 100:g} for {number:g} %." if is_percent else hint
-            yield finding_at(ces.LIMIT, path, message_, hint)
-        elif (text := schema.text_of(message, name)) is not None:
-            pattern, words = text
-            if not re.match(pattern, value):
-                yield finding_at(ces.ENUM, path, f"expected {words}, got {describe(value)}", f"Use {words}.")
 
-    def _single(self, field: schema.FieldType, value: Any, path: str) -> Iterator[Finding]:
-        if field.message:
-            yield from self.message(field.message, value, path)
-        elif field.enum:
-            values = schema.table().enums[field.enum]
-            if _as_int(value) not in values.values() and not (isinstance(value, str) and value in values):
-                message = f"expected one of {names(values)}, got {describe(value)}"
-                yield finding_at(ces.ENUM, path, message, hint_for_name(value, values))
-        elif field.type == schema.STRUCT:
-            yield from inspect_object(value, path)
-        else:
-            expected, accepts = _SCALARS[field.type]
-            if not accepts(value):
-                yield _wrong_type(expected, value, path)
-            elif isinstance(value, str):
-                yield from _encodable(value, path)
-                if field.resource_format and not re.search(resource_pattern(field), value):
-                    message = f"expected a bare name or {field.resource_format[0]}, got {describe(value, 120)}"
-                    yield finding_at(ces.RESOURCE_NAME, path, message)
+def _unknown(one: UnknownKey, place: Place) -> Finding:
+    *above, shown = place
+    if (name := one.owner.names.get(one.key)) is not None:
+        both = f"`{name}` and `{one.key}` are the same field"
+        return _at(ces.REPEATED_KEY, (*above, name), both)
+    if one.owner.name == "ToolCall" and one.key in ALIASES["tool_input"]:
+        return _at(ces.CALL_ARGUMENTS, place, f"expected the arguments in `args`, got them in `{shown}`")
+    hint = f"Did you mean `{one.meant}`?" if one.meant else ""
+    return _at(ces.UNKNOWN_FIELD, place, f"unknown field `{shown}` is kept as it is", hint)
+
+
+def _missing(owner: Object[Finding], name: str, _: Any, place: Place) -> Finding:
+    rule = ces.MISSING_DETAIL if schema.is_tolerated(owner.name, name) else ces.MISSING_FIELD
+    return _at(rule, (*place, name), f"`{name}` is missing", f"Add `{name}`.")
+
+
+def _shown(key: str) -> str:
+    """A key for a message: the names of fields are not user data."""
+    return key if key in schema.field_names(*schema.table().messages) else key_name(key)
+
+
+_WORDS = Words(_wrong_type, _unknown, _missing, _shown)
+
+
+# --- the types
+@lru_cache(maxsize=256)
+def _message(name: str, stored: bool) -> Object[Finding]:
+    """The type of a message; if it is `stored`, fields that only the server sets are no issue."""
+    message = schema.message(name)
+
+    def members() -> dict[str, Member[Finding]]:
+        return {n: _member(name, n, field, stored) for n, field in message.fields.items()}
+
+    checks = (partial(_one_of_each, name), _repeats, partial(_doubtful, name))
+    return Object(_WORDS, checks=checks, make_members=members, name=name)
+
+
+def _one_of_each(name: str, value: dict[Any, Any], place: Place) -> Iterator[Finding]:
+    """Of the fields of a oneof, at most one is set; of one that is a choice, exactly one."""
+    kind, message = _message(name, True), schema.message(name)
+    for group in message.oneofs.values():
+        present = [n for n in group if kind.members[n].value_in(value) is not UNSET]
+        if len(present) > 1:
+            yield _at(ces.ONEOF, place, f"expected one of {names(group)}, got {len(present)}: {names(present)}")
+        elif not present and group in message.choices and set(group).isdisjoint(kind.meant(value).values()):
+            yield _at(ces.ONEOF, place, f"expected one of {names(group)}, got none", "Set one of them.")
+
+
+def _member(message: str, name: str, field: schema.FieldType, stored: bool) -> Member[Finding]:
+    is_ignored = field.output_only and not stored
+    kind = Type(_WORDS, checks=(partial(_ignored, name),)) if is_ignored else _field(message, name, field, stored)
+    spellings = tuple(dict.fromkeys((name, field.proto_name)))
+    return Member(kind, spellings, field.required, lambda value: value is None, field.is_default)
+
+
+def _ignored(name: str, _: Any, place: Place) -> Iterator[Finding]:
+    yield _at(ces.OUTPUT_ONLY, place, f"`{name}` is set by the server only; a value sent for it is ignored")
+
+
+def _field(message: str, name: str, field: schema.FieldType, stored: bool) -> Type[Finding]:
+    kind, limits, text = _single(field, stored), schema.range_of(message, name), schema.text_of(message, name)
+    is_obsolete, is_name = field.deprecated and not field.output_only, name in _NAMES or field.resource_format
+
+    def check(value: Any, place: Place) -> Iterator[Finding]:
+        if is_obsolete:
+            hint = f"Use {schema.DOCUMENTED.replacements[name]}."
+            yield _at(ces.UNUSED_FIELD, place, f"`{name}` is obsolete", hint)
+        if is_name:
+            yield from _blanks(value, place)
+        if limits and not field.repeated:
+            yield from _outside(limits, value, place)
+        elif limits and len(value) > limits[1]:
+            yield _at(ces.LIMIT, place, f"expected at most {limits[1]} {name}, got {len(value)}")
+        if text and not re.match(text[0], value):
+            yield _at(ces.ENUM, place, f"expected {text[1]}, got {describe(value)}", f"Use {text[1]}.")
+
+    kind = Items(_WORDS, of=[kind]) if field.repeated else kind
+    return replace(kind, checks=(*kind.checks, check)) if is_obsolete or is_name or limits or text else kind
+
+
+def _outside(limits: tuple[int, int], value: Any, place: Place) -> Iterator[Finding]:
+    least, most = limits
+    if not least <= (number := float(value)) <= most:
+        is_percent = limits == (0, 1) and 1 < number <= 100 and may_quote()
+        hint = f"Write {most} or less." if number > most else f"Write {least} or more."
+        hint = f"Write {number / 100:g} for {number:g} %." if is_percent else hint
+        yield _at(ces.LIMIT, place, f"expected a number from {least} to {most}, got {describe(value)}", hint)
+
+
+def _single(field: schema.FieldType, stored: bool) -> Type[Finding]:
+    """The type of a field, or of an item of its list."""
+    if field.message:
+        return _message(field.message, stored)
+    if field.enum:
+        return Type(_WORDS, checks=(partial(_other_value, schema.table().enums[field.enum]),))
+    if field.type == schema.STRUCT:
+        return _free_object()
+    checks = (_encodable, partial(_no_resource, field)) if field.resource_format else (_encodable,)
+    return Type(_WORDS, *_SCALARS[field.type], checks)
+
+
+def _other_value(known: Mapping[str, int], value: Any, place: Place) -> Iterator[Finding]:
+    if _as_int(value) not in known.values() and not (isinstance(value, str) and value in known):
+        message = f"expected one of {names(known)}, got {describe(value)}"
+        yield _at(ces.ENUM, place, message, hint_for_name(value, known))
+
+
+def _no_resource(field: schema.FieldType, value: str, place: Place) -> Iterator[Finding]:
+    if not re.search(resource_pattern(field), value):
+        message = f"expected a bare name or {field.resource_format[0]}, got {describe(value, 120)}"
+        yield _at(ces.RESOURCE_NAME, place, message)
 
 
 _NAMES = frozenset(("displayName", "tags", "id", "toolId"))
 """The fields that name something, beside those with the name of a resource."""
 
 
-def _blanks(value: Any, path: str) -> Iterator[Finding]:
-    for place, text in texts_in(value, path):
+def _blanks(value: Any, place: Place) -> Iterator[Finding]:
+    for path, text in texts_in(value, path_of(place)):
         if odd_blanks(text) and text.strip():
             message = f"expected single blanks inside only, got {quoted(truncate(text, 120))}"
-            yield finding_at(ces.BLANKS_IN_NAME, place, message)
-
-
-def _join(path: str, key: str) -> str:
-    return f"{path}.{key}" if path else key
-
-
-def _wrong_type(expected: str, value: Any, path: str) -> Finding:
-    return finding_at(ces.FIELD_TYPE, path, f"expected {expected}, got {describe(value)}")
-
-
-def _value(message: dict[Any, Any], name: str, field: schema.FieldType) -> Any:
-    """The value of a field, under either of its names; null is unset."""
-    value = message.get(name)
-    return message.get(field.proto_name) if value is None else value
+            yield finding_at(ces.BLANKS_IN_NAME, path, message)
 
 
 _AGENT_RESPONSES = ("Evaluation.GoldenExpectation", "Evaluation.ScenarioExpectation")
 
 
-def _doubtful(name: str, value: dict[Any, Any], path: str) -> Iterator[Finding]:
+def _doubtful(name: str, value: dict[Any, Any], place: Place) -> Iterator[Finding]:
     """The problems of a field that another one of its message shows."""
     if name not in ("Image", "SessionInput", *_AGENT_RESPONSES):
         return
@@ -205,15 +214,15 @@ def _doubtful(name: str, value: dict[Any, Any], path: str) -> Iterator[Finding]:
         kind, text = value.get("mimeType"), value.get("data")
         data = decode_base64(text) if isinstance(text, str) else None
         if isinstance(kind, str) and kind and data and (problem := image_problem(kind, data)):
-            place = "data" if kind in IMAGE_TYPES else "mimeType"
-            yield finding_at(golden.IMAGE, _join(path, place), *problem)
+            field = "data" if kind in IMAGE_TYPES else "mimeType"
+            yield _at(golden.IMAGE, (*place, field), *problem)
     elif name in _AGENT_RESPONSES:
         if schema.part_at(value, "agentResponse.eventTime") is not None:
-            place = _join(path, "agentResponse.eventTime")
-            yield finding_at(ces.UNUSED_FIELD, place, "`eventTime` is for messages of a conversation", "Remove it.")
+            message = "`eventTime` is for messages of a conversation"
+            yield _at(ces.UNUSED_FIELD, (*place, "agentResponse", "eventTime"), message, "Remove it.")
     elif "willContinue" in value and (kind := next((n for n in ("audio", "dtmf") if n in value), "")):
         message = f"`willContinue` does not apply to `{kind}`"
-        yield finding_at(ces.UNUSED_FIELD, _join(path, "willContinue"), message, "Remove it.")
+        yield _at(ces.UNUSED_FIELD, (*place, "willContinue"), message, "Remove it.")
 
 
 def _steps(evaluation: Any) -> Iterator[tuple[str, Any]]:
@@ -273,15 +282,9 @@ def _same_tool(call: Any, response: Any, path: str) -> Iterator[Finding]:
             yield finding_at(ces.TOOL_PAIR, f"{path}.{name}", message)
 
 
-def _repeats(value: dict[Any, Any], message: schema.MessageType | None, path: str) -> Iterator[Finding]:
+def _repeats(value: Any, place: Place) -> Iterator[Finding]:
     for key in getattr(value, "repeated", ()):
-        name = key if message is not None and message.json_name(key) else key_name(key)
-        yield finding_at(ces.REPEATED_KEY, _join(path, name), f"the key `{name}` is duplicated")
-    may_repeat = message is not None and any(["_" in str(key) for key in value])  # as all names of protobuf that differ
-    for name, field in message.fields.items() if message is not None and may_repeat else ():
-        if name != field.proto_name and name in value and field.proto_name in value:
-            both = f"`{name}` and `{field.proto_name}` are the same field"
-            yield finding_at(ces.REPEATED_KEY, _join(path, name), both)
+        yield _at(ces.REPEATED_KEY, (*place, _shown(key)), f"the key `{_shown(key)}` is duplicated")
 
 
 def hint_for_name(value: Any, known: Collection[str]) -> str:
@@ -291,37 +294,42 @@ def hint_for_name(value: Any, known: Collection[str]) -> str:
     return f"Did you mean {close[value].upper()}?" if close else f"Use one of {names(known)}."
 
 
-def _free_value(value: Any, path: str, depth: int) -> Iterator[Finding]:
+@lru_cache(maxsize=1)
+def _free_object() -> Type[Finding]:
+    return Type(_WORDS, "an object", lambda value: isinstance(value, dict), (_free_value,))
+
+
+def _free_value(value: Any, place: Place, depth: int = 1) -> Iterator[Finding]:
     if depth > DEEPEST:
-        yield finding_at(reading.TOO_DEEP, path, f"expected at most {DEEPEST} levels, got more")
+        yield _at(reading.TOO_DEEP, place, f"expected at most {DEEPEST} levels, got more")
     elif isinstance(value, dict):
-        yield from _repeats(value, None, path)
+        yield from _repeats(value, place)
         for key, item in value.items():
             if not isinstance(key, str):
-                yield _wrong_type("a key that is text", key, path)
+                yield _wrong_type("a key that is text", key, place)
             else:
-                yield from _encodable(key, path)
-                yield from _free_value(item, _join(path, key_name(key)), depth + 1)
+                yield from _encodable(key, place)
+                yield from _free_value(item, (*place, key_name(key)), depth + 1)
     elif isinstance(value, list):
         for i, item in enumerate(value):
-            yield from _free_value(item, f"{path}[{i}]", depth + 1)
+            yield from _free_value(item, (*place, i), depth + 1)
     elif isinstance(value, str):
-        yield from _encodable(value, path)
+        yield from _encodable(value, place)
     elif value is not None and not isinstance(value, bool):
         if isinstance(value, int) and value.bit_length() < 1024:
             if abs(value) > PRECISE and int(float(value)) != value:
                 message = f"expected a whole number up to 2^53, got {describe(value)}, which is kept as a double"
-                yield finding_at(ces.PRECISION, path, message)
+                yield _at(ces.PRECISION, place, message)
         elif not isinstance(value, float) or not math.isfinite(value):
-            yield _wrong_type("a number of the size of a double", value, path)
+            yield _wrong_type("a number of the size of a double", value, place)
 
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-def _encodable(value: str, path: str) -> Iterator[Finding]:
-    if not value.isascii() and _SURROGATE.search(value):
-        yield finding_at(reading.LONE_SURROGATE, path, "expected text, got a lone surrogate (invalid Unicode)")
+def _encodable(value: Any, place: Place) -> Iterator[Finding]:
+    if isinstance(value, str) and not value.isascii() and _SURROGATE.search(value):
+        yield _at(reading.LONE_SURROGATE, place, "expected text, got a lone surrogate (invalid Unicode)")
 
 
 def _as_int(value: Any) -> int | None:
