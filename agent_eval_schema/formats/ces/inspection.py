@@ -10,13 +10,12 @@ they are stricter."""
 import base64
 import math
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime, timezone
 from functools import lru_cache, partial
 from typing import Any
 
-from msgspec import UNSET
 from msgspec.structs import replace
 
 from agent_eval_schema.decoding.json_types import Items, Member, Object, Place, Type, UnknownKey, Words, path_of
@@ -111,18 +110,28 @@ def _message(name: str, stored: bool) -> Object[Finding]:
     def members() -> dict[str, Member[Finding]]:
         return {n: _member(name, n, field, stored) for n, field in message.fields.items()}
 
-    checks = (partial(_one_of_each, name), _repeats, partial(_doubtful, name))
-    return Object(_WORDS, checks=checks, make_members=members, name=name)
+    oneofs = (partial(_one_of_each, name),) if message.oneofs else ()
+    return Object(_WORDS, checks=(*oneofs, _repeats, *_DOUBTS.get(name, ())), make_members=members, name=name)
+
+
+def _fields(name: str, value: dict[Any, Any]) -> dict[str, Any]:
+    """The fields of a message that are set, by their JSON names."""
+    names = _message(name, True).names
+    return {names[key]: item for key, item in value.items() if key in names and item is not None}
+
+
+def _meant(name: str, value: dict[Any, Any]) -> Iterable[str]:
+    return _message(name, True).meant(value).values()
 
 
 def _one_of_each(name: str, value: dict[Any, Any], place: Place) -> Iterator[Finding]:
     """Of the fields of a oneof, at most one is set; of one that is a choice, exactly one."""
-    kind, message = _message(name, True), schema.message(name)
+    message, fields = schema.message(name), _fields(name, value)
     for group in message.oneofs.values():
-        present = [n for n in group if kind.members[n].value_in(value) is not UNSET]
+        present = [n for n in group if n in fields]
         if len(present) > 1:
             yield _at(ces.ONEOF, place, f"expected one of {names(group)}, got {len(present)}: {names(present)}")
-        elif not present and group in message.choices and set(group).isdisjoint(kind.meant(value).values()):
+        elif not present and group in message.choices and set(group).isdisjoint(_meant(name, value)):
             yield _at(ces.ONEOF, place, f"expected one of {names(group)}, got none", "Set one of them.")
 
 
@@ -202,27 +211,35 @@ def _blanks(value: Any, place: Place) -> Iterator[Finding]:
             yield finding_at(ces.BLANKS_IN_NAME, path, message)
 
 
-_AGENT_RESPONSES = ("Evaluation.GoldenExpectation", "Evaluation.ScenarioExpectation")
+# --- fields whose problem another one of their message shows
+def _doubtful_image(value: dict[Any, Any], place: Place) -> Iterator[Finding]:
+    fields = _fields("Image", value)
+    kind, text = fields.get("mimeType"), fields.get("data")
+    data = decode_base64(text) if isinstance(text, str) else None
+    if isinstance(kind, str) and kind and data and (problem := image_problem(kind, data)):
+        yield _at(golden.IMAGE, (*place, "data" if kind in IMAGE_TYPES else "mimeType"), *problem)
 
 
-def _doubtful(name: str, value: dict[Any, Any], place: Place) -> Iterator[Finding]:
-    """The problems of a field that another one of its message shows."""
-    if name not in ("Image", "SessionInput", *_AGENT_RESPONSES):
-        return
-    value = schema.with_json_names(value, name)
-    if name == "Image":
-        kind, text = value.get("mimeType"), value.get("data")
-        data = decode_base64(text) if isinstance(text, str) else None
-        if isinstance(kind, str) and kind and data and (problem := image_problem(kind, data)):
-            field = "data" if kind in IMAGE_TYPES else "mimeType"
-            yield _at(golden.IMAGE, (*place, field), *problem)
-    elif name in _AGENT_RESPONSES:
-        if schema.part_at(value, "agentResponse.eventTime") is not None:
-            message = "`eventTime` is for messages of a conversation"
-            yield _at(ces.UNUSED_FIELD, (*place, "agentResponse", "eventTime"), message, "Remove it.")
-    elif "willContinue" in value and (kind := next((n for n in ("audio", "dtmf") if n in value), "")):
+def _doubtful_input(value: dict[Any, Any], place: Place) -> Iterator[Finding]:
+    fields = _fields("SessionInput", value)
+    if "willContinue" in fields and (kind := next((n for n in ("audio", "dtmf") if n in fields), "")):
         message = f"`willContinue` does not apply to `{kind}`"
         yield _at(ces.UNUSED_FIELD, (*place, "willContinue"), message, "Remove it.")
+
+
+def _doubtful_response(value: dict[Any, Any], place: Place) -> Iterator[Finding]:
+    response = _fields("Evaluation.GoldenExpectation", value).get("agentResponse")
+    if isinstance(response, dict) and "eventTime" in _fields("Message", response):
+        message = "`eventTime` is for messages of a conversation"
+        yield _at(ces.UNUSED_FIELD, (*place, "agentResponse", "eventTime"), message, "Remove it.")
+
+
+_DOUBTS = {
+    "Image": (_doubtful_image,),
+    "SessionInput": (_doubtful_input,),
+    "Evaluation.GoldenExpectation": (_doubtful_response,),
+    "Evaluation.ScenarioExpectation": (_doubtful_response,),
+}
 
 
 def _steps(evaluation: Any) -> Iterator[tuple[str, Any]]:

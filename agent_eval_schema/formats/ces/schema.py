@@ -9,7 +9,7 @@ table, so a newer API is a newer file.
 """
 
 from collections.abc import Callable, Mapping
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 from msgspec import Struct
@@ -71,7 +71,7 @@ class FieldType(Struct, frozen=True, rename="camel"):
         return bool(self.message) or self.repeated or self.type in (STRUCT, STATUS, "map")
 
 
-class MessageType(Struct, frozen=True):
+class MessageType(Struct, frozen=True, dict=True):
     """One message: its fields by their JSON names, and its oneofs (of the fields of one, at most one is set)."""
 
     fields: dict[str, FieldType]
@@ -85,9 +85,11 @@ class MessageType(Struct, frozen=True):
 
     def json_name(self, name: str) -> str | None:
         """The JSON name of a field given by either of its names (`displayName`, `display_name`); None if unknown."""
-        if name in self.fields:
-            return name
-        return next((known for known, field in self.fields.items() if field.proto_name == name), None)
+        return self._names.get(name)
+
+    @cached_property
+    def _names(self) -> dict[str, str]:
+        return {spelling: name for name, field in self.fields.items() for spelling in (name, field.proto_name)}
 
 
 class WireTable(Struct, frozen=True):
@@ -126,7 +128,7 @@ def each(value: Any, field: FieldType, rewrite: Callable[[Any, FieldType], Any])
 def with_json_names(value: Any, kind: str, on_repeat: Callable[[str, str], None] | None = None) -> Any:
     """A copy of a message with the JSON names of its fields. `on_repeat` gets both names of a field that occurs under
     both; without it the copy is for reading: it has no nulls, and the last one of a field."""
-    if not isinstance(value, Mapping) or kind not in table().messages:
+    if not isinstance(value, dict) or kind not in table().messages:
         return value
     descriptor, result = message(kind), dict[str, Any]()
     for key, part in value.items():
@@ -136,14 +138,16 @@ def with_json_names(value: Any, kind: str, on_repeat: Callable[[str, str], None]
         if name in result and on_repeat is not None:
             on_repeat(name, key)
         field = descriptor.fields.get(name)
-        result[name] = each(part, field, lambda v, f: with_json_names(v, f.message, on_repeat)) if field else part
+        if field is not None and isinstance(part, dict | list):
+            part = each(part, field, lambda v, f: with_json_names(v, f.message, on_repeat))
+        result[name] = part
     return result
 
 
 def part_at(value: Any, path: str) -> Any:
     """What is at a dotted path of JSON names; None if something on the way is no object."""
     for name in path.split("."):
-        value = value.get(name) if isinstance(value, Mapping) else None
+        value = value.get(name) if isinstance(value, dict) else None
     return value
 
 
