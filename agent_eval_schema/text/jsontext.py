@@ -399,24 +399,37 @@ def value_at(row: Any, path: str) -> Any:
 
 def put(row: dict[str, Any], path: str, value: Any) -> None:
     """Set a value at a path; with a value that is there already it is joined (lists, objects), else that one stays."""
-    steps: tuple[Any, ...] = steps_of(path)
     at: Any = row
-    for step, following in zip(steps, (*steps[1:], None), strict=True):
-        if isinstance(step, int):
-            at.extend({} for _ in range(step + 1 - len(at)))
-        if following is not None:
-            new: Any = [] if isinstance(following, int) else {}
-            if isinstance(at, list) and not at[step]:
-                at[step] = new
-            at = at.setdefault(step, new) if isinstance(at, dict) else at[step]
-        elif isinstance(at, list):
-            at[step] = value
-        elif isinstance(at.get(step), list) and isinstance(value, list):
-            at[step] = [*at[step], *value]
-        elif isinstance(at.get(step), dict) and isinstance(value, dict):
-            at[step] = {**value, **at[step]}
+    *way, (step, _) = _way(path)
+    for here, container in way:
+        if isinstance(here, int):
+            _fill(at, here)
+            at[here] = at[here] or container()
+            at = at[here]
         else:
-            at.setdefault(step, value)
+            at = at[here] if here in at else at.setdefault(here, container())
+    if isinstance(step, int):
+        _fill(at, step)
+        at[step] = value
+        return
+    before = at.setdefault(step, value)
+    if before is not value and isinstance(before, list) and isinstance(value, list):
+        at[step] = [*before, *value]
+    elif before is not value and isinstance(before, dict) and isinstance(value, dict):
+        at[step] = {**value, **before}
+
+
+@lru_cache(maxsize=1024)
+def _way(path: str) -> tuple[tuple[str | int, type], ...]:
+    """The steps of a path, each with the container of the next one."""
+    steps = steps_of(path)
+    return tuple(
+        (step, list if isinstance(after, int) else dict) for step, after in zip(steps, (*steps[1:], ""), strict=True)
+    )
+
+
+def _fill(items: list[Any], place: int) -> None:
+    items.extend({} for _ in range(place + 1 - len(items)))
 
 
 # --- Keys that an object of a JSON text has twice: parsers keep one of the values and drop the others without a word.
