@@ -20,9 +20,27 @@ from agent_eval_schema.schema import Document
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.describe import describe
 from agent_eval_schema.traces.reading import Reading, attributes, start_of
-from agent_eval_schema.traces.spans import Attributes, AttributesById, Info, Span, Trace, content_text, value_of
+from agent_eval_schema.traces.spans import (
+    NOTHING,
+    Attributes,
+    AttributesById,
+    Info,
+    Span,
+    Trace,
+    content_text,
+    value_of,
+)
 
-TEXT_KEYS = ("page_content", "content", "text")
+
+class WithText(Struct, gc=False):
+    """The keys of a document under which MLflow and others have its text."""
+
+    page_content: Raw = NOTHING
+    content: Raw = NOTHING
+    text: Raw = NOTHING
+
+
+TEXT_KEYS = WithText.__struct_fields__
 GUESSED_URI_KEYS = ("source", "url", "uri", "document_id")
 DOCUMENT_LIST_KEYS = ("documents", "docs", "results", "chunks", "context")
 

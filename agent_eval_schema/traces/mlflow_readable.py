@@ -20,7 +20,7 @@ from agent_eval_schema.issues import Finding
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.moments import read_iso
 from agent_eval_schema.traces.decode import Data, TraceDocument, decode_shallow
-from agent_eval_schema.traces.documents import TEXT_KEYS
+from agent_eval_schema.traces.documents import WithText
 from agent_eval_schema.traces.spans import NOTHING, Attributes, Info, Span, Status, Trace, content_text, is_kind
 
 
@@ -94,6 +94,8 @@ def _is_readable(assessment: _Assessment) -> bool:
 
 def is_moment(text: str) -> bool:
     """Whether protobuf reads the text as a time."""
+    if _ANY_MOMENT(text):
+        return True
     try:
         return bool(_MOMENT(text) and read_iso(text))
     except ValueError:  # the thirteenth month
@@ -101,6 +103,10 @@ def is_moment(text: str) -> bool:
 
 
 _MOMENT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,9})?Z").fullmatch
+_ANY_MOMENT = re.compile(
+    r"[1-9][0-9]{3}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]{1,9})?Z"
+).fullmatch
+"""A time of a day that every month has, which is almost any: it needs no calendar."""
 
 
 def readable_assessments(value: Any, trace_id: str, moment: str, spans: Mapping[str, str]) -> list[dict[str, Any]]:
@@ -187,12 +193,12 @@ _events = msgspec.json.Decoder(list[_Event]).decode
 _EMPTY = Raw(b"[]")
 
 
-def _is_plain(document: _PlainDocument) -> bool:
+def _is_plain(document: _PlainDocument, spare: int) -> bool:
     """The conditions that types cannot express."""
     info = document.info
     if info.request_id is not None or info.status is not None or info.request_metadata is not None:
         return False  # keys of v2
-    if not is_moment(info.request_time) or not _are_plain(document.data.spans):
+    if not is_moment(info.request_time) or not _are_plain(document.data.spans, spare):
         return False
     try:
         return info.assessments is NOTHING or all(map(_is_readable, _assessments(info.assessments)))
@@ -200,33 +206,31 @@ def _is_plain(document: _PlainDocument) -> bool:
         return False
 
 
-def _are_plain(spans: list[_PlainSpan]) -> bool:
+def _are_plain(spans: list[_PlainSpan], spare: int) -> bool:
     """Whether there is one root above all, the IDs have the required form, and the events are events. It is called for
     every trace, so the parts that its spans share are examined once."""
-    ids: list[str] = []
-    seen: set[str | None] = set()
-    roots: list[str] = []
-    late: list[str] = []
-    trace_id = request_id = None
-    for span in spans:
-        if span.trace_id != trace_id and not _TRACE_ID(trace_id := span.trace_id):
-            return False
-        if span.attributes.request_id != request_id and not _REQUEST_ID(request_id := span.attributes.request_id):
-            return False
-        if not is_kind(span.attributes.type):
-            return False
-        if span.attributes.type == '"RETRIEVER"' and not are_documents(span.attributes.outputs):
-            return False
-        if span.events != _EMPTY and not are_events(span.events):
-            return False
-        if span.parent_span_id is None:
-            roots.append(span.span_id)
-        elif span.parent_span_id not in seen:
-            late.append(span.parent_span_id)
-        ids.append(span.span_id)
-        seen.add(span.span_id)
+    attributes = [span.attributes for span in spans]
+    if not all(map(_TRACE_ID, {span.trace_id for span in spans})):
+        return False
+    if not all(map(_REQUEST_ID, {own.request_id for own in attributes})):
+        return False
+    if not all(map(is_kind, {own.type for own in attributes})):
+        return False
+    if not all([_gives_documents(own, spare) for own in attributes if own.type == '"RETRIEVER"']):
+        return False
+    if not all([are_events(span.events) for span in spans if span.events != _EMPTY]):
+        return False
+    ids = [span.span_id for span in spans]
+    roots, late, seen = list[str](), set[str](), set[str]()
+    for span_id, span in zip(ids, spans, strict=True):
+        parent = span.parent_span_id
+        if parent is None:
+            roots.append(span_id)
+        elif parent not in seen:
+            late.add(parent)
+        seen.add(span_id)
     # A store loses a trace with a span before its parent, unless that is the root (mlflow 3.17).
-    if len(roots) != 1 or (late and set(late) != set(roots)):
+    if len(roots) != 1 or (late and late != {*roots}):
         return False
     # Each ID is eight bytes in base64: eleven digits and a "=". The types determine the length of each, so none can
     # hide another when they are joined.
@@ -239,18 +243,31 @@ _REQUEST_ID = re.compile('".+"').fullmatch
 _DIGITS = f"{string.ascii_letters}{string.digits}+/".encode()
 
 
-_TEXT_KEYS = frozenset(TEXT_KEYS)
-_documents = msgspec.json.Decoder(list[dict[str, Raw]]).decode
+_documents = msgspec.json.Decoder(list[WithText]).decode
 
 
 def are_documents(outputs: Raw) -> bool:
     """Whether MLflow reads the outputs of a RETRIEVER span: it skips an entry that is no object, and reads nothing of
     an object or a text (mlflow/mlflow#23817)."""
-    text = content_text(outputs)
+    return _are_documents(content_text(outputs))
+
+
+def _are_documents(text: str | Raw) -> bool:
     try:
-        return not text or all(not _TEXT_KEYS.isdisjoint(document) for document in _documents(text))
+        return not text or not any([d.page_content is d.content is d.text for d in _documents(text)])  # NOTHING
     except msgspec.MsgspecError:
         return False
+
+
+def _gives_documents(own: Attributes, spare: int) -> bool:
+    """As `are_documents`; whoever reads a list or an object later need not read JSON in JSON again."""
+    text = content_text(own.outputs, spare)
+    if isinstance(text, str) and text.startswith(jsontext.OPENING):
+        try:
+            own.outputs = text = Raw(text.encode())
+        except UnicodeEncodeError:  # a lone surrogate
+            return False
+    return _are_documents(text)
 
 
 def are_events(value: Raw) -> bool:
@@ -263,11 +280,11 @@ def are_events(value: Raw) -> bool:
     return True
 
 
-def decode_for_mlflow(text: str | bytes | memoryview, whole: bool = True) -> Trace | list[Finding]:
-    """As `decode_shallow`; the trace is `plain` if mlflow can read the text as it is."""
+def decode_for_mlflow(text: str | bytes | memoryview, whole: bool = True, spare: int = 0) -> Trace | list[Finding]:
+    """As `decode_shallow`; the trace is `plain` if mlflow can read the text as it is, which has brackets to `spare`."""
     try:
         document = _plain_document(text)
     except ValueError:
         return decode_shallow(text, whole)
     data = document.data
-    return Trace(document.info, [*data.spans], data.request, data.response, plain=_is_plain(document))
+    return Trace(document.info, [*data.spans], data.request, data.response, plain=_is_plain(document, spare))

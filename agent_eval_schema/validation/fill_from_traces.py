@@ -45,11 +45,15 @@ def read_traces(rows: Rows) -> None:
     plan, (cells, deep, spare) = rows.plan, _trace_texts(rows.batch)
     rows.derived = [None] * rows.size
     values, states = ListColumn(cells), list[bool | None]([None] * rows.size)
-    decode = decode_for_mlflow if plan.beside_traces else decode_shallow
     values_matter = (plan.columns and not plan.beside_traces) or not _COMPARED_WITH_DOCUMENTS.isdisjoint(rows.values)
     for row, cell in enumerate(cells):
         if cell is not None:
-            trace = too_deep() if row in deep else decode(cell, values_matter)
+            if row in deep:
+                trace: Trace | list[Finding] = too_deep()
+            elif plan.beside_traces:
+                trace = decode_for_mlflow(cell, values_matter, spare[row])
+            else:
+                trace = decode_shallow(cell, values_matter)
             if isinstance(trace, Trace):
                 trace.spare = spare[row]
                 rows.derived[row], states[row] = derive(trace, values_matter, plan.figures), trace.plain

@@ -80,8 +80,10 @@ def _unless_same(text: bytes, view: bytes | None, shown: set[str] | None) -> byt
     """A JSON text, unless it is that of the view, whose keys may be known; None for any other text too."""
     if text == view:
         return None
-    if view is not None and text.startswith(b"{") and (keys := _keys_of(text)) and keys != (shown or _keys_of(view)):
-        return text  # most often: another object, which is seen without reading its values
+    if view is not None and view[:1] == text[:1] == b"{":
+        keys = _keys_of(text)
+        if keys and keys != (shown or _keys_of(view)):  # most often: seen without reading its values
+            return text
     return None if _same(text, view) or not jsontext.is_json(text) else text
 
 

@@ -211,7 +211,8 @@ def omitted(columns: Columns, rows: list[int]) -> tuple[list[int], dict[int, lis
         if not one_text:
             chats.append(row)
         keys = [key for key in own if key not in _OF_REQUESTS] if isinstance(own, dict) and len(own) > 1 else []
-        if keys and chat.lone_question(messages) != jsontext.encode(own).decode():
+        question = (keys and chat.lone_question(messages)) or ""
+        if keys and (question[:1] != "{" or question != jsontext.encode(own).decode()):  # else it is the text of all
             others[row] = keys
     return chats, others
 
