@@ -35,9 +35,9 @@ def is_deeper(text: JSONText, levels: int = MAX_DEPTH) -> bool:
         data = text.encode("utf-8", "surrogatepass")
     else:
         data = bytes(text)
-        if data.count(b"[") + data.count(b"{") <= levels:
-            return False
-    return bool(data and MAY_BE_FIRST[data[0]]) and _depth(data) > levels
+    if not data or not MAY_BE_FIRST[data[0]] or data.count(b"[") + data.count(b"{") <= levels:
+        return False
+    return _depth(data) > levels
 
 
 MAY_BE_FIRST = np.isin(np.arange(256), [*b"[{", *b"\t\n\v\f\r\x1c\x1d\x1e\x1f ", *range(128, 256)])
