@@ -42,7 +42,6 @@ def is_deeper(text: JSONText, levels: int = MAX_DEPTH) -> bool:
 
 MAY_BE_FIRST = np.isin(np.arange(256), [*b"[{", *b"\t\n\v\f\r\x1c\x1d\x1e\x1f ", *range(128, 256)])
 """The bytes that a list or an object may begin with, blanks included: behind any other, no parser reads a bracket."""
-_NOT_OPENING = bytes(set(range(256)) - set(b"[{"))
 
 
 def _depth(data: bytes) -> int:
