@@ -444,7 +444,7 @@ def parse_keeping_repeats(text: str) -> Any:
     value = parse(text)
     if isinstance(value, Malformed):
         return value
-    return json.loads(text.lstrip("\ufeff"), object_pairs_hook=_object)
+    return _pairs_decoder.decode(text.lstrip("\ufeff"))
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -455,6 +455,9 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     repeated = Repeated(value)
     repeated.repeated = tuple(dict.fromkeys(key for key, _ in pairs if key in seen or seen.add(key)))  # type: ignore[func-returns-value]
     return repeated
+
+
+_pairs_decoder = json.JSONDecoder(object_pairs_hook=_object)
 
 
 def repeated_keys(text: bytes, column: str) -> list[Finding]:

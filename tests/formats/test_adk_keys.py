@@ -61,6 +61,13 @@ def test_a_value_that_google_adk_rejects_is_an_error_at_its_path(
     assert problems(case) == expected
 
 
+def test_a_misspelled_key_of_an_object_with_further_keys_is_to_be_renamed() -> None:
+    """google-adk ignores any other key of a case, and reports the required one as missing."""
+    case = {"evalid": "c", "owner": "ann", **turn()}
+    (issue,) = validate_eval_set({"eval_set_id": "s", "eval_cases": [case]}).iter_issues()
+    assert (issue.code, issue.path, issue.hint) == ("AE160", "eval_cases[0].eval_id", "Rename `evalid`.")
+
+
 @pytest.mark.parametrize(
     ("count", "is_read"),
     [(5, True), ("5", True), ("5.0", True), (" +1_0 ", True), ("x", False), ("5.5", False), ("1__0", False)],

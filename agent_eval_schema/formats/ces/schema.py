@@ -4,8 +4,8 @@
         └──────── oneof inputs: at most one of golden, scenario
 
 `evaluation_schema.json` is made from the public descriptors of google-cloud-ces (v1beta); a test compares the two where
-that package is installed. The JSON Schema, the fast decoders, the checks and the masks of updates are all read off this
-table, so a newer API is a newer file.
+that package is installed. The JSON Schema, the types of the checks (`inspection.py`) and the masks of updates are all
+read off this table, so a newer API is a newer file.
 """
 
 from collections.abc import Callable, Mapping
