@@ -84,7 +84,7 @@ WRONG: list[tuple[Any, str | None, str, str]] = [
         {"criteria": {TRAJECTORY: {"threshold": 1, "match_typ": "EXACT"}}},
         f"criteria.{TRAJECTORY}.match_typ",
         "unknown key `match_typ`",
-        "Did you mean `matchType`?",
+        "Did you mean `match_type`?",
     ),
     ({"criteria": {"token_usage_v1": 100}}, "criteria.token_usage_v1", "every run reports it", "Remove it."),
     (

@@ -68,6 +68,12 @@ def test_a_misspelled_key_of_an_object_with_further_keys_is_to_be_renamed() -> N
     assert (issue.code, issue.path, issue.hint) == ("AE160", "eval_cases[0].eval_id", "Rename `evalid`.")
 
 
+@pytest.mark.parametrize(("key", "meant"), [("app_detals", "app_details"), ("appDetals", "appDetails")])
+def test_the_key_that_was_meant_is_spelled_as_the_file_spells_its_keys(key: str, meant: str) -> None:
+    (issue,) = validate_eval_set(evalset(turn(**{key: {}}))).iter_issues()
+    assert (issue.code, issue.hint) == ("AE161", f"Did you mean `{meant}`? Rename the key.")
+
+
 @pytest.mark.parametrize(
     ("count", "is_read"),
     [(5, True), ("5", True), ("5.0", True), (" +1_0 ", True), ("x", False), ("5.5", False), ("1__0", False)],
