@@ -29,7 +29,8 @@ def path_of(place: Place) -> str:
 
 
 class UnknownKey(Struct, frozen=True):
-    """A key that the type of an object does not have; `meant` is one that the object lacks, if it is needed, too."""
+    """A key that the type of an object does not have; `meant` is one that it lacks, in the spelling that is most
+    like it, and `is_needed` whether that is required."""
 
     key: str
     meant: str | None
@@ -190,7 +191,8 @@ class Object(Type[P], frozen=True, kw_only=True):
             if member is None or (key != member.spellings[0] and member.spellings[0] in value):
                 right = meant.get(str(key))
                 if self.strict or right is not None:
-                    unknown = UnknownKey(str(key), right, right in missing, self)
+                    spelled = right and self.members[right].spellings[-1 if "_" in str(key) else 0]
+                    unknown = UnknownKey(str(key), spelled, right in missing, self)
                     yield self.words.unknown(unknown, (*place, self.words.shown(str(key))))
             elif not member.is_unset(item):
                 yield from member.type.problems(item, (*place, key))

@@ -90,8 +90,7 @@ def _wrong_type(expected: str, value: Any, place: Place) -> Found:
 def _unknown(one: UnknownKey, place: Place) -> Found:
     if not one.owner.strict and one.meant:  # the key is ignored, and the one that it means is missing
         return _absent((*place[:-1], snake_case(one.meant)), f"Rename `{place[-1]}`.")
-    meant = one.meant and (snake_case(one.meant) if "_" in one.key else one.meant)  # as the file writes its keys
-    hint = f"Did you mean `{meant}`? Rename the key." if meant else ""
+    hint = f"Did you mean `{one.meant}`? Rename the key." if one.meant else ""
     return _found(adk.UNKNOWN_KEY, place, f"unknown key `{place[-1]}`", hint)
 
 

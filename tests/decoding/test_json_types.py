@@ -61,6 +61,8 @@ def thing(strict: bool = True, **more: Any) -> Object[str]:
         # one cause, one problem: the misspelled key is not missing besides
         ({"dsplayName": "a"}, ["dsplayName: unknown, meant displayName, needed"]),
         ({"displayName": "a", "sizes": 1, "x": 2}, ["sizes: unknown, meant size", "x: unknown"]),
+        ({"displaName": "a"}, ["displaName: unknown, meant displayName, needed"]),
+        ({"displa_name": "a"}, ["displa_name: unknown, meant display_name, needed"]),
         # of two spellings the first counts
         ({"display_name": 1, "displayName": "a"}, ["display_name: unknown"]),
         ({"displayName": "a", "labels": {"x": "y", "z": 1, 2: "w"}}, ["labels.z: not text", "labels.2: not text"]),
