@@ -105,8 +105,8 @@ class BuildFolder(WorkFolder):
 
     def hand_over_finished(self, part: PartKey, rows: pa.RecordBatch) -> None:
         """Leave the finished rows of a part to another process, which takes them."""
-        with self.writing():
-            self._write(self.folder / "finished" / f"{part.name}.arrow", rows)
+        with self.committing(f"finished/{part.name}.arrow", lasting=False) as new:
+            self._write(new, rows)
 
     def take_finished(self, part: PartKey) -> pa.RecordBatch:
         """What another process has left; it is gone then."""

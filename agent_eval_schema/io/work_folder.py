@@ -97,8 +97,14 @@ class WorkFolder:
                 f"{self.folder}: cannot resume: it was left by a run on other data or with other options: "
                 "run it again without --resume"
             )
-        shutil.rmtree(self.folder / "new", ignore_errors=True)  # files that were not committed
-        (self.folder / "new").mkdir(exist_ok=True)
+        # What was not committed goes, at once: a process of a run that was killed may be at it, and would commit a part
+        # of which some files are gone.
+        new, left = self.folder / "new", self.folder / f"left-{time.time_ns()}"
+        if new.is_dir():
+            with suppress(OSError):  # where files that are open cannot be moved
+                new.rename(left)
+            shutil.rmtree(left if left.exists() else new, ignore_errors=True)
+        new.mkdir(exist_ok=True)
         return begun.began
 
     @contextmanager
@@ -129,9 +135,10 @@ class WorkFolder:
             new.write_text(json.dumps(value), "utf-8")
 
     @contextmanager
-    def committing(self, name: str, *, is_folder: bool = False) -> Iterator[Path]:
+    def committing(self, name: str, *, is_folder: bool = False, lasting: bool = True) -> Iterator[Path]:
         """A new file or folder, which gets its name when the block succeeds: then it is whole, whatever happens to this
-        run."""
+        run; unless it is `lasting`, it may be lost if the machine stops. A folder that another process of the same job
+        has committed meanwhile has the same content, and stays."""
         with self.writing():
             if is_folder:
                 new = tempfile.mkdtemp(dir=self.folder / "new")
@@ -139,7 +146,12 @@ class WorkFolder:
                 handle, new = tempfile.mkstemp(dir=self.folder / "new")
                 os.close(handle)
             yield Path(new)
-            (put if self._is_ours() else os.replace)(new, str(self.folder / name))
+            try:
+                (put if lasting and self._is_ours() else os.replace)(new, str(self.folder / name))
+            except OSError:
+                if not is_folder or not (self.folder / name).is_dir():
+                    raise
+                shutil.rmtree(new, ignore_errors=True)
 
     def discard(self, name: str) -> None:
         """Remove a file that nothing needs any more."""

@@ -58,7 +58,7 @@ from agent_eval_schema.runtime.lazy import put_off_pandas
 put_off_pandas()
 from {module} import {function}
 from agent_eval_schema.runtime.processes import serve
-serve({function})
+serve({function}, {gets_more})
 """
 """What a worker runs. `python -c` puts the working directory, written as an empty text, before all other folders. The
 folder of this package comes first for as long as the package itself is imported: there may be another version of it
@@ -95,7 +95,7 @@ class Worker:
     ) -> None:
         module, _, function = run.partition(":")
         folders = [os.path.abspath(folder) for folder in modules]
-        code = _START.format(home=_HOME, more=folders, module=module, function=function)
+        code = _START.format(home=_HOME, more=folders, module=module, function=function, gets_more=more is not None)
         options = [option for flag, option in _OPTIONS.items() if getattr(sys.flags, flag)]
         self._process = subprocess.Popen(
             [sys.executable, *options, "-c", code],
@@ -121,13 +121,14 @@ class Worker:
     def _deliver(self, job: bytes, more: Iterable[bytes | pa.Buffer] | None) -> None:
         assert self._process.stdin is not None
         # a dead worker is detected by its missing messages
-        with suppress(BrokenPipeError), self._process.stdin as stdin:
-            _send(stdin, 0, job)
+        with suppress(BrokenPipeError):
+            _send(self._process.stdin, 0, job)
             if more is None:
-                return
+                return  # the pipe stays open: that it ends tells the worker that this process has ended
             self._started.wait()
             for message in more:
-                _send(stdin, 0, message)
+                _send(self._process.stdin, 0, message)
+            self._process.stdin.close()
 
     def _receive(self, starts: bool) -> None:
         assert self._process.stdout is not None
@@ -155,8 +156,10 @@ class Worker:
         self._started.set()
         self._process.kill()
         self._process.wait()
-        if self._process.stdout is not None:
-            self._process.stdout.close()
+        for stream in (self._process.stdin, self._process.stdout):
+            if stream is not None:
+                with suppress(BrokenPipeError):
+                    stream.close()
 
 
 def in_order(shares: Iterable[Iterator[tuple[int, _T]]]) -> Iterator[tuple[int, _T]]:
@@ -173,12 +176,16 @@ def _read_message(stream: IO[bytes]) -> WorkerMessage:
 
 
 # --- in the worker
-def serve(run: Callable[[bytes], Iterator[tuple[int, bytes]]]) -> None:
-    """The whole life of a worker: read the job from stdin, write the messages to stdout."""
+def serve(run: Callable[[bytes], Iterator[tuple[int, bytes]]], gets_more: bool) -> None:
+    """The whole life of a worker: read the job from stdin, write the messages to stdout. It ends when the process that
+    started it does, however that ended: what it wrote then would be in the way of another run."""
     out = sys.stdout.buffer
     gc.freeze()  # the imported objects live as long as the process: no collection need examine them
     try:
-        for unit, payload in run(next(received())):
+        job = next(received())
+        if not gets_more:
+            threading.Thread(target=_end_with_stdin, daemon=True).start()
+        for unit, payload in run(job):
             _send(out, unit, payload)
         _send(out, _END, b"")
     except EvalSetError as error:
@@ -190,6 +197,12 @@ def serve(run: Callable[[bytes], Iterator[tuple[int, bytes]]]) -> None:
     except Exception as error:  # a defect of ours; its text may quote cells
         why = f"internal error in a worker process: {type(error).__name__}: try again with one process (--jobs 1)"
         _send(out, _FAILED, why.encode())
+
+
+def _end_with_stdin() -> None:
+    while os.read(0, 1):
+        pass
+    os._exit(1)
 
 
 def received() -> Iterator[bytes]:

@@ -3,6 +3,7 @@
 import errno
 import os
 import re
+import shutil
 from pathlib import Path
 
 import pyarrow as pa
@@ -34,6 +35,40 @@ def test_a_folder_with_a_file_in_place_of_a_folder_cannot_be_used(tmp_path: Path
     (tmp_path / "work" / "new").write_text("")
     with pytest.raises(EvalSetError, match=r"work: the work folder cannot be used: .*File exists"):
         folder.start({"rows": 1}, resume=True)
+
+
+def test_a_part_at_which_a_killed_run_still_was_is_not_committed_without_its_first_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other run removes the first file of a part, and could not remove its folder, where the second appeared."""
+    job, work = {"rows": 1}, tmp_path / "work"
+    (killed := WorkFolder(work)).start(job, resume=False)
+
+    def files_only(folder: str | Path, **_: object) -> None:
+        for path in filter(Path.is_file, Path(folder).rglob("*")):
+            path.unlink()
+
+    monkeypatch.setattr(shutil, "rmtree", files_only)
+
+    def commit() -> None:
+        with killed.committing("part", is_folder=True) as new:
+            (new / "rows").write_text("rows")
+            WorkFolder(work).start(job, resume=True)
+            (new / "index").write_text("index")
+
+    with pytest.raises(EvalSetError, match="the work folder cannot be written"):
+        commit()
+    assert not (work / "part").exists()
+
+
+def test_a_part_that_another_process_has_committed_stays(tmp_path: Path) -> None:
+    (folder := WorkFolder(tmp_path / "work")).start({"rows": 1}, resume=False)
+    with folder.committing("part", is_folder=True) as second:
+        (second / "rows").write_text("rows")
+        with folder.committing("part", is_folder=True) as first:
+            (first / "rows").write_text("rows")
+    assert [p.name for p in (tmp_path / "work" / "part").iterdir()] == ["rows"]
+    assert list((tmp_path / "work" / "new").iterdir()) == []
 
 
 def test_a_batch_that_was_done_is_read_and_not_made_again(tmp_path: Path) -> None:

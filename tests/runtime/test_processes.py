@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import agent_eval_schema
-from tests.conftest import SAMPLES
+from tests.conftest import PATIENCE, SAMPLES
 
 pytestmark = pytest.mark.process
 
@@ -151,3 +151,30 @@ def test_a_function_beside_a_script_is_found_by_workers(tmp_path: Path) -> None:
     done = run([sys.executable, str(scripts / "build.py")], tmp_path)
     assert done.returncode == 0, done.stderr
     assert "*" in (tmp_path / "out.jsonl").read_text()
+
+
+STARTER = """
+import sys, time
+from agent_eval_schema.runtime.processes import Worker
+worker = Worker("sleeper:run", b"", modules=[sys.argv[1]])
+next(worker.messages())
+print("started", flush=True)
+time.sleep(600)
+"""
+SLEEPER = """
+import time
+def run(job):
+    yield 0, b""
+    time.sleep(600)
+"""
+
+
+def test_a_worker_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
+    """It would go on to write into the folder of the next run. Their stderr ends when both have ended."""
+    (tmp_path / "sleeper.py").write_text(SLEEPER)
+    command = [sys.executable, "-c", STARTER, tmp_path]
+    starter = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert starter.stdout is not None
+    assert starter.stdout.readline() == "started\n"
+    starter.kill()
+    assert starter.communicate(timeout=PATIENCE) == ("", "")
