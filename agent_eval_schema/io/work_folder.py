@@ -98,7 +98,7 @@ class WorkFolder:
                 "run it again without --resume"
             )
         # What was not committed goes, at once: a process of a run that was killed may be at it, and would commit a part
-        # of which some files are gone.
+        # without the files that are gone.
         new, left = self.folder / "new", self.folder / f"left-{time.time_ns()}"
         if new.is_dir():
             with suppress(OSError):  # where files that are open cannot be moved

@@ -124,7 +124,7 @@ class Worker:
         with suppress(BrokenPipeError):
             _send(self._process.stdin, 0, job)
             if more is None:
-                return  # the pipe stays open: that it ends tells the worker that this process has ended
+                return  # the pipe stays open until this process ends, and the worker with it
             self._started.wait()
             for message in more:
                 _send(self._process.stdin, 0, message)
