@@ -125,10 +125,10 @@ class Worker:
             _send(self._process.stdin, 0, job)
             if more is None:
                 return  # the pipe stays open until this process ends, and the worker with it
-            self._started.wait()
-            for message in more:
-                _send(self._process.stdin, 0, message)
-            self._process.stdin.close()
+            with self._process.stdin as stdin:  # also where a message cannot be made
+                self._started.wait()
+                for message in more:
+                    _send(stdin, 0, message)
 
     def _receive(self, starts: bool) -> None:
         assert self._process.stdout is not None
