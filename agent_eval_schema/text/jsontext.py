@@ -400,8 +400,8 @@ def value_at(row: Any, path: str) -> Any:
 def put(row: dict[str, Any], path: str, value: Any) -> None:
     """Set a value at a path; with a value that is there already it is joined (lists, objects), else that one stays."""
     at: Any = row
-    *way, (step, _) = _way(path)
-    for here, container in way:
+    *above, (step, _) = _with_containers(path)
+    for here, container in above:
         if isinstance(here, int):
             _fill(at, here)
             at[here] = at[here] or container()
@@ -420,7 +420,7 @@ def put(row: dict[str, Any], path: str, value: Any) -> None:
 
 
 @lru_cache(maxsize=1024)
-def _way(path: str) -> tuple[tuple[str | int, type], ...]:
+def _with_containers(path: str) -> tuple[tuple[str | int, type], ...]:
     """The steps of a path, each with the container of the next one."""
     steps = steps_of(path)
     return tuple(
