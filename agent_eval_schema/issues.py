@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from msgspec import Struct
+from msgspec.structs import replace
 
 from agent_eval_schema.rule import Rule, Severity
 
@@ -20,6 +23,11 @@ class Finding(Struct, frozen=True):
         """The finding as an issue of a row, or of the dataset as a whole."""
         path, hint = self.path or self.column, self.hint or self.rule.hint
         return issue_of(self.rule, row, request_id, self.column, path, self.message, hint)
+
+
+def with_hint(rule: Rule, hint: str) -> Callable[[Finding], Finding]:
+    """A function that gives the findings of a rule without a hint of their own this one."""
+    return lambda finding: replace(finding, hint=hint) if finding.rule is rule and not finding.hint else finding
 
 
 def issue_of(

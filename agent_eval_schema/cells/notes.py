@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 
 from agent_eval_schema.cells.arrow import list_array, present
 from agent_eval_schema.issues import Finding
@@ -180,11 +180,12 @@ def free(name: str, taken: Container[str]) -> str:
 class IssueLog:
     """The issues of one batch of rows, in flat lists: appending costs no object per issue.
 
-    A row in `failed` has an issue of severity error.
+    A row in `failed` has an issue of severity error. `adapt` says what an issue is on these rows, if it is one.
     """
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, adapt: Callable[[Finding], Finding | None] | None = None) -> None:
         self.size = size
+        self._adapt = adapt
         self.rows: list[int] = []
         self.notes: list[tuple[str, str | None, str | None, str, str]] = []
         self.failed: set[int] = set()
@@ -193,6 +194,11 @@ class IssueLog:
         self, rule: Rule, row: int, column: str | None, message: str, *, path: str | None = None, hint: str = ""
     ) -> None:
         """Log one finding of `row`; an empty `hint` takes the rule's own."""
+        if self._adapt is not None:
+            finding = self._adapt(Finding(rule, message, column, path, hint))
+            if finding is None:
+                return
+            rule, message, column, path, hint = astuple(finding)
         self.rows.append(row)
         self.notes.append((rule.code, column, path or column, message, hint or rule.hint))
         if rule.severity is Severity.ERROR:

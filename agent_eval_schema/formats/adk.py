@@ -44,7 +44,9 @@ from agent_eval_schema.formats.genai import OF_CASE as OF_GENAI_CASE
 from agent_eval_schema.formats.shapes import all_in, as_tags, as_text, has_entries, read_calls, with_camel
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules import adk
+from agent_eval_schema.rules.columns import MISSPELLED_COLUMN, UNKNOWN_COLUMN, UNREAD_TRUTH
 from agent_eval_schema.rules.pages import ADK_EVALUATE
+from agent_eval_schema.rules.tools import EMPTY_TRAJECTORY
 from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.jsontext import as_list, as_object, structured
@@ -483,6 +485,13 @@ def _one_session(rows: Sequence[Row]) -> Written:
     return Written(turns, turns, "adk-legacy", range(len(turns)))
 
 
+def _adapt_issue(finding: Finding) -> Finding | None:
+    """An empty list of expected calls means that no tool is to be called; unknown keys are reported by their place in
+    the file."""
+    expects_none = finding.rule is EMPTY_TRAJECTORY and finding.column == "reference_trajectory"
+    return None if expects_none or finding.rule in (MISSPELLED_COLUMN, UNKNOWN_COLUMN, UNREAD_TRUTH) else finding
+
+
 ADK = Format(
     name="adk",
     title="Google ADK (evalsets)",
@@ -496,8 +505,7 @@ ADK = Format(
     extra_columns=COLUMNS_OF_A_TURN,
     originals=(),
     instead_of_response=(),
-    expects_no_call=True,
-    knows_columns=True,
+    adapt_issue=_adapt_issue,
     also_read="`*.evalset_result.json`, files of scenarios",
     nested=(
         Nested(is_evalset, turns_of_evalset, parts=CASES, columns=TURN_COLUMNS),

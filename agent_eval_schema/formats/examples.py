@@ -16,6 +16,8 @@ from itertools import count
 from string import ascii_uppercase
 from typing import Any
 
+from msgspec.structs import replace
+
 from agent_eval_schema.decoding.chat import read_arguments
 from agent_eval_schema.formats.detection import Signs, each_with
 from agent_eval_schema.formats.documents import CaseList
@@ -35,7 +37,7 @@ from agent_eval_schema.formats.shapes import (
 )
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules.ces import MORE_PAGES
-from agent_eval_schema.rules.columns import NOT_ACTIVE
+from agent_eval_schema.rules.columns import FORBIDDEN_COLUMN, NOT_ACTIVE, UNKNOWN_COLUMN
 from agent_eval_schema.rules.expectations import TARGET_NO_CHOICE
 from agent_eval_schema.rules.requests import MESSAGE_REJECTED
 from agent_eval_schema.text.describe import describe
@@ -422,6 +424,14 @@ _PYDANTIC_CASES = CaseList(
 )
 
 
+def _forbidden(finding: Finding) -> Finding:
+    """The class rejects a whole file for a column, or a key beside its rows, that it does not declare."""
+    if finding.rule is not UNKNOWN_COLUMN:
+        return finding
+    message = f"expected a key that the class declares, got `{finding.column}`"
+    return replace(finding, rule=FORBIDDEN_COLUMN, message=message)
+
+
 PYDANTIC_EVALS: Format = Format(
     name="pydantic-evals",
     title="Pydantic Evals",
@@ -437,6 +447,6 @@ PYDANTIC_EVALS: Format = Format(
     passthrough_columns=("evaluators", "report_evaluators", "$schema", *_PYDANTIC_CASES.of_document.values()),
     **rest_of("inputs", "expected_output"),
     nested=(_PYDANTIC_CASES.nested,),
-    forbids_columns=True,
+    adapt_issue=_forbidden,
     writer=Writer(document=lambda rows: _PYDANTIC_CASES.document(rows, PYDANTIC_EVALS), save=save_json),
 )

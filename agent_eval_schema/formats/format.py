@@ -39,6 +39,7 @@ from agent_eval_schema.io.atomic import write_text
 from agent_eval_schema.io.source import Source
 from agent_eval_schema.issues import Finding, Issue
 from agent_eval_schema.metrics.catalog import PLATFORMS
+from agent_eval_schema.rule import Severity
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.jsontext import column_of, put, structured, value_at
 
@@ -264,24 +265,19 @@ class Format(Struct, frozen=True, kw_only=True, dict=True):
     instead_of_request: Columns = ()
     instead_of_response: Columns = ("request",)
     """The columns one of which a row may have in place of its request or response."""
-    without_request: str = ""
-    """The hint for a row without a request, where that of the rule does not fit."""
     outputs: Columns = ("response", "trace")
     """The columns that an agent produces."""
     one_kind: tuple[str, str, str] = ("", "", "")
     """A field (`SUPPORT_FIELDS`) that all rows of a file have or none has, as the platform loads rows of one kind, and
     the names of a row with and without it."""
-    forbids_columns: bool = False
-    """Whether its class rejects a whole file for a column, or a key beside its rows, that it does not declare."""
-    expects_no_call: bool = False
-    """Whether an empty list of expected calls means that no tool is to be called."""
+    adapt_issue: Callable[[Finding], Finding | None] | None = None
+    """An issue that our rules found, as it is on rows of the format: with another hint, of another rule, or none. An
+    error stays one, as its row could not be read."""
     calls_of: Literal["turn", "conversation", "session"] = "turn"
     """What the platform expects calls of: of the last `turn` of a row, of its whole `conversation`, or of all turns of
     the `session`, on the row of its last turn. Those of a `session` only are so in canonical rows, too."""
-    knows_columns: bool = False
-    """Whether the format itself reports unknown columns."""
     inspect: Inspect | None = None
-    """Inspects a batch of rows that are not evaluation rows, and have no metrics."""
+    """Inspects a batch of rows that are not evaluation rows, and have no metrics; also for unknown columns."""
     prepare: Callable[[Source], Source] = identity
     """Makes the source whose batches are validated."""
     remarks: Callable[[Sequence[pa.RecordBatch]], list[Finding]] | None = None
@@ -341,6 +337,14 @@ class Format(Struct, frozen=True, kw_only=True, dict=True):
         """The columns whose original is kept, and the name under which it is passed through."""
         prefix = self.name.replace("-", "_")
         return {column: f"{prefix}_{column}" for column in (self.columns if self.originals is None else self.originals)}
+
+    def adapted(self, finding: Finding) -> Finding | None:
+        """An issue of our rules, as `adapt_issue` has it."""
+        if self.adapt_issue is None:
+            return finding
+        other = self.adapt_issue(finding)
+        is_error = other is not None and other.rule.severity is Severity.ERROR
+        return other if is_error or finding.rule.severity is not Severity.ERROR else finding
 
     def origins(self, columns: Collection[str] = ()) -> dict[str, str]:
         """The canonical columns that are elsewhere in a table with these columns, and where: for messages."""

@@ -35,7 +35,8 @@ from agent_eval_schema.formats.shapes import (
     with_camel,
     write_context,
 )
-from agent_eval_schema.issues import Finding
+from agent_eval_schema.issues import Finding, with_hint
+from agent_eval_schema.rules.requests import MISSING_REQUEST
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.jsontext import as_object, structured, without_null
 
@@ -528,7 +529,9 @@ GENAI = Format(
     instead_of_response=("request", "predicted_trajectory", "reference_trajectory"),
     outputs=("response", "trace", "predicted_trajectory", "retrieved_context"),
     one_kind=("response", "answered row", "unanswered row"),
-    without_request="Fill `prompt`; of an interaction (`interactions_data_source`), load the agent data first.",
+    adapt_issue=with_hint(
+        MISSING_REQUEST, "Fill `prompt`; of an interaction (`interactions_data_source`), load the agent data first."
+    ),
     nested=(
         Nested(_is_result, _rows_of_result, parts=RESULTS, columns=_COLUMNS, lists=RESULTS),
         lists_in(*CASES, unfold=rows_of_dataset, columns=_COLUMNS, detect=_is_dataset),

@@ -24,8 +24,9 @@ from agent_eval_schema.formats.detection import Signs
 from agent_eval_schema.formats.format import Format
 from agent_eval_schema.io.pandas import with_new_rows
 from agent_eval_schema.io.source import Source, first_rows
-from agent_eval_schema.issues import Finding
+from agent_eval_schema.issues import Finding, with_hint
 from agent_eval_schema.rules.pages import OTEL_GENAI
+from agent_eval_schema.rules.requests import MISSING_REQUEST
 from agent_eval_schema.rules.traces import TRACE_WITHOUT_CONTENT
 from agent_eval_schema.runtime.groups import by_key
 from agent_eval_schema.text import jsontext
@@ -236,6 +237,9 @@ OTEL = Format(
     read=read_otel_rows,
     remarks=remarks_on_content,
     instead_of_response=(),
-    without_request="Export the spans of the agent: no span of an agent or a model with its messages is in the trace.",
+    adapt_issue=with_hint(
+        MISSING_REQUEST,
+        "Export the spans of the agent: no span of an agent or a model with its messages is in the trace.",
+    ),
     writer=None,
 )

@@ -117,7 +117,6 @@ UNKNOWN = Format(
     page="",
     signs=Signs(((),)),
     instead_of_response=(),
-    knows_columns=True,
     inspect=_inspect_unknown,
     writer=None,
 )

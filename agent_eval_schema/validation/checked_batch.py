@@ -119,7 +119,7 @@ def assemble(rows: Rows) -> pa.RecordBatch:
     misspelled = {wrong: int(filled_rows(rows.batch, wrong).sum()) for wrong in rows.misspelled.values()}
     # the columns that can be reported: a DataFrame of search_traces has columns of its own, which are expected
     form = find_format(plan.format)
-    schema = () if form.knows_columns else rows.batch.schema
+    schema = rows.batch.schema if form.is_rows else ()
     names = json.dumps([f.name for f in schema if not is_hidden(f) and f.name not in form.own_columns])
     return batch.replace_schema_metadata({"columns": names, "misspelled": json.dumps(misspelled)})
 

@@ -31,10 +31,7 @@ from agent_eval_schema.validation.rows import Rows
 
 def note_empty_lists(rows: Rows) -> None:
     """Lists that are present and empty where content is expected."""
-    expects_no_call = rows.form.expects_no_call
     for name, rule, noun in _EMPTY:
-        if name == "reference_trajectory" and expects_no_call:
-            continue
         column = rows.values[name]
         for row in np.flatnonzero(column.given() & ~column.filled()).tolist():
             rows.log.add(rule, row, name, f"expected at least one {noun}, got {describe(column[row])}")
@@ -198,11 +195,7 @@ def require_request_and_output(rows: Rows) -> None:
                 hint = f"Did you mean `{meant}`? Rename the column `{wrong}`." if wrong else ""
                 if rule is requests.MISSING_REQUEST and not hint:
                     likely = {p: n for p, n in plan.suggested.items() if n.partition(".")[0] in ("request", "inputs")}
-                    hint = (
-                        f"Name the column as it looks ({naming_columns(likely)}).{plan.then}"
-                        if likely
-                        else form.without_request
-                    )
+                    hint = f"Name the column as it looks ({naming_columns(likely)}).{plan.then}" if likely else ""
                 rows.log.add(rule, row, names[0], f"expected {expected}", hint=hint)
 
 

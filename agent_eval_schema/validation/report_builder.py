@@ -222,8 +222,9 @@ class ReportBuilder:
             examples.append(issue)
 
     def _log(self, finding: Finding, row: int | None = None, request_id: str | None = None) -> None:
-        rule = finding.rule
-        if rule.code in self.codes:
+        adapted = self._format.adapted(finding)
+        if adapted is not None and adapted.rule.code in self.codes:
+            finding, rule = adapted, adapted.rule
             if rule in _ON_OUR_COLUMNS:
                 finding = placed(finding, self._plan.origins)
             elif finding.path is None:
@@ -397,8 +398,6 @@ class ReportBuilder:
         is_lacking = any(not (has_truth if truth in _ANSWERS else self._has(truth)) for truth in truths)
         is_truth = is_lacking or (what != "" and not is_guess(what))
         rule = columns.UNREAD_TRUTH if is_truth else columns.UNKNOWN_COLUMN
-        if self._format.forbids_columns and not is_truth:
-            rule, message = columns.FORBIDDEN_COLUMN, f"expected a key that the class declares, got `{name}`"
         is_key = name not in self.columns
         if is_truth or not is_key:
             self._log(Finding(rule, message, column_of(name) if is_key else name, name if is_key else None, hint))

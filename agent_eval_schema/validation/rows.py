@@ -33,7 +33,7 @@ class Rows:
         self.plan = plan
         self.codes = plan.codes | plan.unselected
         self.form = NORMALIZED if plan.normalized else find_format(plan.format)
-        self.log = IssueLog(self.size)
+        self.log = IssueLog(self.size, self.form.adapted if self.form.adapt_issue else None)
         self.values = Columns(self.size)
         self.derived: list[Derived | None] | None = None
         self.feedback: dict[int, list[Feedback]] = {}

@@ -10,11 +10,16 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from agent_eval_schema import convert_eval_set, validate_eval_set
 from agent_eval_schema.cells.cells import native_rows
 from agent_eval_schema.formats import adk_schema
+from agent_eval_schema.formats.adk import ADK
 from agent_eval_schema.formats.opening import open_source
+from agent_eval_schema.issues import Finding
+from agent_eval_schema.rules.requests import MISSING_REQUEST
+from agent_eval_schema.rules.tools import EMPTY_TRAJECTORY
 from tests.helpers.adk import NOT_RUN, accepts, evalset_schema, load_evalset
 
 
@@ -313,6 +318,16 @@ def test_a_column_that_another_row_fills_hides_nothing(other: dict[str, Any]) ->
     alone, together = validate_eval_set(sets[:1]).rows, validate_eval_set(sets).rows
     for name in ("request", "expected_response"):
         assert together[name].iloc[0] == alone[name].iloc[0] is not None
+
+
+def test_an_error_stays_one_whatever_a_format_makes_of_it() -> None:
+    """Its row could not be read: without the error it would be a valid row without its request."""
+    error, warning = Finding(MISSING_REQUEST, "none"), Finding(EMPTY_TRAJECTORY, "none", "reference_trajectory")
+    for other in (None, warning):
+        form = replace(ADK, adapt_issue=lambda _, other=other: other)
+        assert form.adapted(error) == error
+        assert form.adapted(warning) == other
+    assert replace(ADK, adapt_issue=lambda _: error).adapted(warning) == error
 
 
 def test_an_empty_list_of_calls_expects_none() -> None:

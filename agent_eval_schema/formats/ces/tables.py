@@ -209,7 +209,6 @@ _form = partial(
     system="ces",
     truth_of="Each turn of a golden has its own expectations; those of a scenario are of its whole conversation.",
     instead_of_response=(),
-    knows_columns=True,
 )
 
 CES_CSV = _form(

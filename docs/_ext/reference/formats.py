@@ -17,6 +17,8 @@ from agent_eval_schema.formats.kept import KEPT_BY_CLASSES
 from agent_eval_schema.formats.names import TARGETS
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.formats.registry import FORMATS, Format, find_format
+from agent_eval_schema.issues import Finding
+from agent_eval_schema.rules.columns import FORBIDDEN_COLUMN, UNKNOWN_COLUMN
 from agent_eval_schema.schema import COLUMNS
 from reference.markdown import CONTENTS, Pages, code, codes, entry, json_block, prose, shortened, table, toctree
 
@@ -96,7 +98,9 @@ def _demands(form: Format) -> str:
     """What the platform rejects a whole file for."""
     _, having, lacking = form.one_kind
     kinds = [f"rows of one kind ({having} or {lacking})"] if having else []
-    return ", ".join([*kinds, *["no other column"] * form.forbids_columns])
+    unknown = form.adapted(Finding(UNKNOWN_COLUMN, "", "column"))
+    forbids = unknown is not None and unknown.rule is FORBIDDEN_COLUMN
+    return ", ".join([*kinds, *["no other column"] * forbids])
 
 
 def _platforms() -> str:
