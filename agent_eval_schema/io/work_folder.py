@@ -99,11 +99,13 @@ class WorkFolder:
             )
         # What was not committed goes, at once: a process of a run that was killed may be at it, and would commit a part
         # without the files that are gone.
-        new, left = self.folder / "new", self.folder / f"left-{time.time_ns()}"
+        new, left = self.folder / "new", self.folder / "left"
+        shutil.rmtree(left, ignore_errors=True)  # of a run that was killed here
         if new.is_dir():
             with suppress(OSError):  # where files that are open cannot be moved
                 new.rename(left)
-            shutil.rmtree(left if left.exists() else new, ignore_errors=True)
+            for folder in (left, new):
+                shutil.rmtree(folder, ignore_errors=True)
         new.mkdir(exist_ok=True)
         return begun.began
 

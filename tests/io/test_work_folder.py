@@ -61,6 +61,16 @@ def test_a_part_at_which_a_killed_run_still_was_is_not_committed_without_its_fir
     assert not (work / "part").exists()
 
 
+def test_what_a_run_that_was_killed_moved_away_is_gone_when_the_next_one_starts(tmp_path: Path) -> None:
+    WorkFolder(work := tmp_path / "work").start({"rows": 1}, resume=False)
+    for name in ("left", "new"):
+        (work / name / "part").mkdir(parents=True)
+        (work / name / "part" / "rows").write_text("rows")
+    WorkFolder(work).start({"rows": 1}, resume=True)
+    assert {path.name for path in work.iterdir() if path.is_dir()} == {"new"}
+    assert not any((work / "new").iterdir())
+
+
 def test_a_part_that_another_process_has_committed_stays(tmp_path: Path) -> None:
     (folder := WorkFolder(tmp_path / "work")).start({"rows": 1}, resume=False)
     with folder.committing("part", is_folder=True) as second:
