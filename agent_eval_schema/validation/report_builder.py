@@ -221,7 +221,8 @@ class ReportBuilder:
         if len(examples) < EXAMPLES:
             examples.append(issue)
 
-    def _log(self, finding: Finding, row: int | None = None, request_id: str | None = None) -> None:
+    def _log(self, finding: Finding, row: int | None = None, request_id: str | None = None, rows: int = 0) -> None:
+        """Log an issue of a row, or of the data as a whole; then it may concern a number of rows."""
         adapted = self._format.adapted(finding)
         if adapted is not None and adapted.rule.code in self.codes:
             finding, rule = adapted, adapted.rule
@@ -234,6 +235,7 @@ class ReportBuilder:
             self._add_example(issue)
             occurrences = self.occurrences.setdefault(rule.code, Occurrences())
             occurrences.add_kind(issue.path, issue.message, issue.hint)
+            occurrences.rows += rows
             if row is None:
                 self.overall.append(issue)
             else:
@@ -355,9 +357,7 @@ class ReportBuilder:
             elif misspelled[name] not in absorbed:
                 hint = f"Did you mean `{misspelled[name]}`? Rename the column."
                 message = f"unknown column `{name}` is ignored"
-                self._log(Finding(columns.MISSPELLED_COLUMN, message, name, hint=hint))
-                if columns.MISSPELLED_COLUMN.code in self.codes:
-                    self.occurrences[columns.MISSPELLED_COLUMN.code].rows += self.misspelled[name]
+                self._log(Finding(columns.MISSPELLED_COLUMN, message, name, hint=hint), rows=self.misspelled[name])
         if plan.outputs == "generated":
             fields = {"response": "response", "retrieved_context": "retrieved_uri", "trace": "trace"}
             for name, field in fields.items():

@@ -330,6 +330,12 @@ def test_an_error_stays_one_whatever_a_format_makes_of_it() -> None:
     assert replace(ADK, adapt_issue=lambda _: error).adapted(warning) == error
 
 
+def test_a_column_is_reported_by_the_walk_alone() -> None:
+    """`respons` is near one of our columns: in a table of another format it is misspelled."""
+    assert validate_eval_set([{"query": "Hi", "expected_tool_use": [], "respons": "Hello"}]).counts == {}
+    assert "AE102" in validate_eval_set([{"request": "Hi", "respons": "Hello"}]).counts
+
+
 def test_an_empty_list_of_calls_expects_none() -> None:
     for given_calls in ({"tool_uses": []}, {}, {"invocation_events": []}):
         report = validate_eval_set(evalset(turn(intermediate_data=given_calls)))
