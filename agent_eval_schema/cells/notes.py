@@ -180,7 +180,8 @@ def free(name: str, taken: Container[str]) -> str:
 class IssueLog:
     """The issues of one batch of rows, in flat lists: appending costs no object per issue.
 
-    A row in `failed` has an issue of severity error. `adapt` says what an issue is on these rows, if it is one.
+    A row in `failed` has an issue of severity error. `adapt` turns an issue into the one of these rows, if there
+    is one.
     """
 
     def __init__(self, size: int, adapt: Callable[[Finding], Finding | None] | None = None) -> None:
