@@ -698,7 +698,7 @@ def test_repairs_only_make_it_better(rows: Rows) -> None:
     assert left.counts.get("AE108", 0) == sum(len(changes) for _, changes in repaired.batches())
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(ROWS, st.sampled_from([1, 2]))
 def test_a_second_run_finds_nothing_and_what_was_not_repaired_is_byte_for_byte(rows: Rows, step: int) -> None:
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
