@@ -32,6 +32,8 @@ from agent_eval_schema.formats.shapes import read_texts as read_texts
 from agent_eval_schema.formats.shapes import write_calls as write_calls
 from agent_eval_schema.formats.shapes import write_statements as write_statements
 from agent_eval_schema.formats.shapes import write_texts as write_texts
+from agent_eval_schema.issues import Finding as Finding
+from agent_eval_schema.issues import with_hint as with_hint
 from agent_eval_schema.metrics.definitions import RowMetric as RowMetric
 from agent_eval_schema.metrics.metric_info import MetricInfo as MetricInfo
 from agent_eval_schema.rule import RowRule as RowRule

@@ -25,9 +25,9 @@ class Finding(Struct, frozen=True):
         return issue_of(self.rule, row, request_id, self.column, path, self.message, hint)
 
 
-def with_hint(rule: Rule, hint: str) -> Callable[[Finding], Finding]:
-    """A function that gives the findings of a rule without a hint of their own this one."""
-    return lambda finding: replace(finding, hint=hint) if finding.rule is rule and not finding.hint else finding
+def with_hint(code: str, hint: str) -> Callable[[Finding], Finding]:
+    """A function that gives the findings of a rule without a hint of their own this one (`Format.adapt_issue`)."""
+    return lambda finding: replace(finding, hint=hint) if finding.rule.code == code and not finding.hint else finding
 
 
 def issue_of(

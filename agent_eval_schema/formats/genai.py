@@ -530,7 +530,8 @@ GENAI = Format(
     outputs=("response", "trace", "predicted_trajectory", "retrieved_context"),
     one_kind=("response", "answered row", "unanswered row"),
     adapt_issue=with_hint(
-        MISSING_REQUEST, "Fill `prompt`; of an interaction (`interactions_data_source`), load the agent data first."
+        MISSING_REQUEST.code,
+        "Fill `prompt`; of an interaction (`interactions_data_source`), load the agent data first.",
     ),
     nested=(
         Nested(_is_result, _rows_of_result, parts=RESULTS, columns=_COLUMNS, lists=RESULTS),

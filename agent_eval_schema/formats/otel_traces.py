@@ -238,7 +238,7 @@ OTEL = Format(
     remarks=remarks_on_content,
     instead_of_response=(),
     adapt_issue=with_hint(
-        MISSING_REQUEST,
+        MISSING_REQUEST.code,
         "Export the spans of the agent: no span of an agent or a model with its messages is in the trace.",
     ),
     writer=None,

@@ -14,8 +14,9 @@ from msgspec.structs import replace
 
 from agent_eval_schema import convert_eval_set, validate_eval_set
 from agent_eval_schema.cells.cells import native_rows
-from agent_eval_schema.formats import adk_schema
-from agent_eval_schema.formats.adk import ADK
+from agent_eval_schema.errors import ExtensionWarning
+from agent_eval_schema.formats import adk_schema, registry
+from agent_eval_schema.formats.adk import ADK, ADK_LEGACY
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules.requests import MISSING_REQUEST
@@ -328,6 +329,14 @@ def test_an_error_stays_one_whatever_a_format_makes_of_it() -> None:
         assert form.adapted(error) == error
         assert form.adapted(warning) == other
     assert replace(ADK, adapt_issue=lambda _: error).adapted(warning) == error
+
+
+def test_an_issue_stays_as_it_is_where_a_format_cannot_adapt_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = replace(ADK_LEGACY, adapt_issue=lambda finding: finding.no)
+    monkeypatch.setitem(registry._BY_NAME, "adk-legacy", broken)
+    with pytest.warns(ExtensionWarning, match="AE505 is not adapted to adk-legacy: AttributeError"):
+        report = validate_eval_set([{"query": "Hi", "expected_tool_use": []}])
+    assert report.counts == {"AE505": 1}
 
 
 def test_a_column_is_reported_by_the_walk_alone() -> None:
