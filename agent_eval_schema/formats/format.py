@@ -34,7 +34,6 @@ from agent_eval_schema.cells.edit import with_columns
 from agent_eval_schema.cells.notes import Notes, reading_problems, rename_notes, with_notes
 from agent_eval_schema.decoding import chat
 from agent_eval_schema.decoding.columns import Typed
-from agent_eval_schema.errors import RAISED, ExtensionWarning, warn_caller
 from agent_eval_schema.formats.detection import Columns, Signs
 from agent_eval_schema.io.atomic import write_text
 from agent_eval_schema.io.source import Source
@@ -43,7 +42,7 @@ from agent_eval_schema.metrics.catalog import PLATFORMS
 from agent_eval_schema.rule import Severity
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.jsontext import column_of, put, structured, value_at
-from agent_eval_schema.text.privacy import first_line
+from agent_eval_schema.text.privacy import or_warning
 
 # --- How a format is written: row by row into columns of its own, or all rows at once as one document.
 CanonicalRow = Mapping[str, Any]
@@ -344,12 +343,8 @@ class Format(Struct, frozen=True, kw_only=True, dict=True):
         """An issue of our rules, as `adapt_issue` has it; as it was where that raises an exception."""
         if self.adapt_issue is None:
             return finding
-        try:
-            other = self.adapt_issue(finding)
-        except RAISED as error:
-            why = f"{type(error).__name__}: {first_line(error)}"
-            warn_caller(f"{finding.rule.code} is not adapted to {self.name}: {why}", ExtensionWarning)
-            return finding
+        what = f"{finding.rule.code} is not adapted to {self.name}"
+        other = or_warning(self.adapt_issue, finding, default=finding, what=what)
         is_error = other is not None and other.rule.severity is Severity.ERROR
         return other if is_error or finding.rule.severity is not Severity.ERROR else finding
 

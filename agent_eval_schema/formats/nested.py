@@ -28,7 +28,7 @@ from msgspec.structs import replace
 from agent_eval_schema.cells.arrow import is_text, to_values
 from agent_eval_schema.cells.cells import native_rows
 from agent_eval_schema.cells.notes import notes_on, reading_problems, with_notes
-from agent_eval_schema.errors import RAISED, EvalSetError, ExtensionWarning, warn_caller
+from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.formats.format import Format, Head, Nested, Row, Unfold, Unfolded
 from agent_eval_schema.formats.otel_traces import COLUMN, collected, is_export
 from agent_eval_schema.formats.registry import FORMATS, detect, formats_of_packages
@@ -43,7 +43,7 @@ from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules import reading
 from agent_eval_schema.runtime.extensions import Extension
 from agent_eval_schema.text.jsontext import structured
-from agent_eval_schema.text.privacy import first_line
+from agent_eval_schema.text.privacy import or_warning
 from agent_eval_schema.text.visible import visible
 
 
@@ -127,13 +127,9 @@ def _nested() -> tuple[Nested, ...]:
 
 def _detects(other: Extension[Format], nested: Nested, names: Sequence[str], head: Head) -> bool:
     """Whether a format of another package is found; one that raises an exception is not, and detection goes on."""
-    try:
-        with other.watch("to look whether rows are its own"):
-            return nested.detect(names, head)
-    except RAISED as error:
-        why = f"{type(error).__name__}: {first_line(error)}"
-        warn_caller(f"{other.value.name} of {other.package} is not detected: {why}", ExtensionWarning)
-        return False
+    with other.watch("to look whether rows are its own"):
+        what = f"{other.value.name} of {other.package} is not detected"
+        return or_warning(nested.detect, names, head, default=False, what=what)
 
 
 def _unfold(batches: Callable[[], Iterator[pa.RecordBatch]], nesting: Nested) -> Iterator[pa.RecordBatch]:

@@ -11,11 +11,13 @@ variable, because a reader runs in a thread of its own; it is set for a step and
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from typing import TypeVar
+from typing import Any, TypeVar
 
+from agent_eval_schema.errors import RAISED, ExtensionWarning, warn_caller
 from agent_eval_schema.text.visible import visible
 
 T = TypeVar("T")
+D = TypeVar("D")
 
 _on: ContextVar[bool] = ContextVar("quoting", default=True)
 
@@ -74,6 +76,16 @@ def error_text(error: BaseException) -> str:
     with suppress(Exception, SystemExit):  # an exception may raise one while it is written
         return str(error)
     return ""
+
+
+def or_warning(function: Callable[..., T], *arguments: Any, default: D, what: str) -> T | D:
+    """The result of a function of another package; where it raises an exception, the default, and a warning of what is
+    not done."""
+    try:
+        return function(*arguments)
+    except RAISED as error:
+        warn_caller(f"{what}: {type(error).__name__}: {first_line(error)}", ExtensionWarning)
+        return default
 
 
 def first_line(error: BaseException) -> str:

@@ -331,7 +331,7 @@ def test_an_error_stays_one_whatever_a_format_makes_of_it() -> None:
     assert replace(ADK, adapt_issue=lambda _: error).adapted(warning) == error
 
 
-def test_an_issue_stays_as_it_is_where_a_format_cannot_adapt_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_issue_stays_as_it_is_where_the_function_of_a_format_raises(monkeypatch: pytest.MonkeyPatch) -> None:
     broken = replace(ADK_LEGACY, adapt_issue=lambda finding: finding.no)
     monkeypatch.setitem(registry._BY_NAME, "adk-legacy", broken)
     with pytest.warns(ExtensionWarning, match="AE505 is not adapted to adk-legacy: AttributeError"):
