@@ -5,13 +5,15 @@ from __future__ import annotations
 import argparse
 import math
 import shlex
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from agent_eval_schema.cli.options import EXIT, INPUT, REPEATABLE, Commands, add_command, codes_in
 from agent_eval_schema.cli.output import ExitCode, in_color, print_line, print_text, save_page
 from agent_eval_schema.errors import EvalSetError
+from agent_eval_schema.text.choices import require_choice
+from agent_eval_schema.text.visible import visible
 
 if TYPE_CHECKING:
     from agent_eval_schema.evaluation.comparison import ScoreComparison
@@ -75,6 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
     metrics, columns = list(codes_in(arguments.metrics)) or None, dict(arguments.columns) or None
     infos = _stated(arguments)
     old, *new = (load_result(place, metrics=metrics, columns=columns, infos=infos) for place in read)
+    _require_metrics(arguments, dict.fromkeys(name for result in (old, *new) for name in result.tallies))
     forms = ("{}", "{}/score", "{}/value", "feedback.{}")
     found_names = [name for name in old.tallies if {form.format(name) for form in forms}.intersection(metrics or ())]
     how: dict[str, Any] = {"key": arguments.key, "cluster": arguments.cluster}
@@ -135,6 +138,19 @@ def _stated(arguments: argparse.Namespace) -> list[MetricInfo]:
     for name, scale in arguments.scale:
         infos[name] = replace(metric_info(name, infos), scale=scale)
     return list(infos.values())
+
+
+def _require_metrics(arguments: argparse.Namespace, metrics: Collection[str]) -> None:
+    """Raise EvalSetError if a metric that an option names is in no result, or is said to have both directions: a gate
+    would judge it by what was not meant."""
+    lower, higher = arguments.lower_is_better, arguments.higher_is_better
+    options = {"--lower-is-better": lower, "--higher-is-better": higher, "--scale": dict(arguments.scale)}
+    for option, names in options.items():
+        for name in names:
+            require_choice(option, name, metrics)
+    for name in lower:
+        if name in higher:
+            raise EvalSetError(f"--lower-is-better and --higher-is-better: expected one direction of {visible(name)}")
 
 
 # --- the gates of a comparison, for `score --against` too: what fails them, a line each

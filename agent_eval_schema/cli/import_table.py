@@ -58,8 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
         print_note(f"{plural(count, 'row')} written to {out}", arguments)
     if mapping is not None:
         print_note(f"columns written to {mapping}: use --columns {mapping} for the next table", arguments)
-    conversion = imported.conversion
-    return ExitCode.CLEAN if conversion.converted == conversion.given else ExitCode.FOUND
+    return ExitCode.CLEAN if imported._ok else ExitCode.FOUND
 
 
 def _decided(arguments: argparse.Namespace) -> EvalSetImport:

@@ -43,6 +43,7 @@ from agent_eval_schema.io.excel import is_excel, sheet_names
 from agent_eval_schema.io.outputs import settle
 from agent_eval_schema.io.source import Source, first_rows
 from agent_eval_schema.io.streams import creating
+from agent_eval_schema.issues import Issue
 from agent_eval_schema.render.blocks import Block, Line, Section, Table, View
 from agent_eval_schema.render.phrases import plural
 from agent_eval_schema.render.printable import Printable
@@ -173,6 +174,18 @@ class EvalSetImport(Struct, Printable, frozen=True):  # numpydoc ignore=PR01
         with creating(out) as file:
             file.write(_mark(text) + text)
 
+    @property
+    def _ok(self) -> bool:
+        """Whether every row and column was imported."""
+        errors = [issue for issue in self._of_the_table if issue.severity is Severity.ERROR]
+        return self.conversion.converted == self.conversion.given and not errors
+
+    @property
+    def _of_the_table(self) -> list[Issue]:
+        """The issues of the table as a whole: no rows, several columns of one name, formulas without a result."""
+        issues = self.conversion.report.iter_issues()
+        return [issue for issue in issues if issue.row is None and issue.severity is not Severity.INFO]
+
     def _view(self) -> View:
         rows = [[path, name, reason_for(path, name)] for path, name in without_preferred(self.columns).items()]
         rows += [[name, "not used", what] for name, what in self.unused.items()]
@@ -188,16 +201,16 @@ class EvalSetImport(Struct, Printable, frozen=True):  # numpydoc ignore=PR01
         if reasons := [[f"row {i.row}", i.column or "", f"{i.code}: {i.message}"] for i in islice(errors, _LISTED)]:
             table = Table(["Row", "Column", "Reason"], reasons)
             blocks.append(Section("invalid", "Rows that were not imported", [table]))
+        blocks += [Line(f"{i.code}: {i.message}", str(i.severity)) for i in self._of_the_table]
         if preferred := preferred_in(self.columns):
             blocks.append(Line(f"Rows with an answer and facts keep {preferred}."))
         absent = [f"{plural(n, 'placeholder')} of {name} read as absent" for name, n in self._absent.items()]
         verdict = f"{self.conversion.converted:,} of {plural(self.conversion.given, 'row')} imported"
-        mood = "good" if self.conversion.converted == self.conversion.given else "error"
         return View(
             title=f"Import to {self.conversion.target}",
             about=[],
             verdict=f"{verdict}{'; ' if absent else ''}{', '.join(absent)}",
-            mood=mood,
+            mood="good" if self._ok else "error",
             following=[],
             blocks=blocks,
             kind="import",
@@ -328,6 +341,8 @@ def _recognized(source: Source, known: Mapping[str, str]) -> dict[str, str]:
         choices = {f"`{path}` as `{name}`": {path: name} for choice in one.choices for path, name in choice.items()}
         raise UndecidedError(one.message(columns), choices)
     if format in (None, "databricks") and (message := without_question(names, columns)):
+        if not any(batch.num_rows for batch in first_rows(named, 1)):
+            raise EvalSetError(f"{source.name or 'data'}: expected at least one row, got none")
         raise EvalSetError(message)
     return columns
 

@@ -67,8 +67,9 @@ _PACKAGES = ("agent_eval_schema", "mlflow", "pandas", "pyarrow")
 
 class ResultRecord(Struct, frozen=True, kw_only=True):
     """What a file has beside the rows: where the scores come from. `data_hash` is that of the cells of the data, by
-    column and row; `columns` are those of the table (JSON omits those without a value), `added` those of
-    reasons that only the file has, `infos` what the user stated of metrics, `reading` how `source` is read."""
+    column and row; `agent` is None if none was run ("": the file does not say), `columns` are those of the table (JSON
+    omits those without a value), `added` those of reasons that only the file has, `infos` what the user stated of
+    metrics, `reading` how `source` is read."""
 
     version: int = VERSION
     metrics: tuple[str, ...]
@@ -77,7 +78,7 @@ class ResultRecord(Struct, frozen=True, kw_only=True):
     reading: dict[str, Any] = {}
     data_hash: str = ""
     run_id: str | None = None
-    agent: str | None = None
+    agent: str | None = ""
     sessions: bool = True
     options: dict[str, str] = {}
     versions: dict[str, str] = {}
@@ -219,9 +220,9 @@ def _record_of(source: Source) -> ResultRecord:
 
 
 _PATTERNS = (
-    re.compile(r"(?P<metric>.+)/score"),  # EvalResult, the Vertex AI SDK, mlflow.evaluate (toxicity/v1/score)
-    re.compile(r"(?P<metric>.+)/value"),  # mlflow.genai.evaluate
-    re.compile(r"feedback\.(?P<metric>.+)"),  # LangSmith
+    re.compile(r"(?P<metric>(?s:.+))/score"),  # EvalResult, the Vertex AI SDK, mlflow.evaluate (toxicity/v1/score)
+    re.compile(r"(?P<metric>(?s:.+))/value"),  # mlflow.genai.evaluate
+    re.compile(r"feedback\.(?P<metric>(?s:.+))"),  # LangSmith
 )
 """How tools name the columns of scores."""
 
@@ -244,7 +245,8 @@ def _score_columns(source: Source, record: ResultRecord, metrics: Sequence[str] 
         numeric = _numeric(source)
         return dict(_named_column(name, names, numeric) for name in metrics)
     head = _head(source)
-    columns = {name: name for name in (LATENCY, FAILURE) if name in names}
+    was_run = record.agent is not None  # else the data itself has columns of these names
+    columns = {name: name for name in (LATENCY, FAILURE) if name in names and was_run}
     if record.metrics:
         return {**columns, **{name: score_column(name) for name in record.metrics}}
     expected = _expectations(head)

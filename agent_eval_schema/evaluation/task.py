@@ -310,10 +310,10 @@ def _read_finished(path: str, file: IO[bytes], head: _Head) -> dict[int, Finishe
         raise EvalSetError(f"{path}: is the checkpoint file of a run with other prompts: delete it or use another path")
     finished, end = dict[int, Finished](), file.tell()
     for line in file:
-        row = decoded_or_none(line, Finished)
-        if row is None or not line.endswith(b"\n"):
+        if not line.endswith(b"\n"):
             break
-        finished[row.row] = row
+        if (row := decoded_or_none(line, Finished)) is not None:  # a damaged line costs its row, and not those after it
+            finished[row.row] = row
         end += len(line)
     file.seek(end)
     file.truncate()

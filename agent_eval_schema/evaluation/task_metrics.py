@@ -27,7 +27,7 @@ from agent_eval_schema.evaluation.runner import error_line, run_all
 from agent_eval_schema.evaluation.table import EvalInputs, Measured
 from agent_eval_schema.evaluation.trajectories import ToolUseMetric, TrajectoryMetric
 from agent_eval_schema.io.records import is_absent
-from agent_eval_schema.metrics.catalog import Direction
+from agent_eval_schema.metrics.catalog import FAILURE, LATENCY, Direction
 from agent_eval_schema.metrics.definitions import (
     DEFINITIONS,
     SINGLE_TOOL_USE,
@@ -162,6 +162,8 @@ def _custom_row(metric: CustomMetric, row: dict[str, Any]) -> tuple[dict[str, An
     try:
         result = metric.metric_function(row)
         result = result if isinstance(result, Mapping) else {metric.name: result}
+        if metric.name != "score" and {metric.name, "score"} <= result.keys():
+            return {"score": math.nan}, f"the metric gave two scores: under {metric.name!r} and under 'score'"
         columns = {"score" if name == metric.name else str(name): value for name, value in result.items()}
         absent = is_absent(columns.get("score"))
         columns["score"] = math.nan if absent else float(columns["score"])
@@ -370,6 +372,10 @@ def require_metrics(
         if metric not in names if isinstance(metric, str) else not isinstance(metric, kinds):
             expected = f"names ({', '.join(names)}) or {', '.join(kind.__name__ for kind in kinds)}"
             raise EvalSetError(f"metrics: expected {expected}; got {shown(metric)}{_nearest(metric, names)}")
+        if not isinstance(metric, str) and metric_name(metric) in (LATENCY, FAILURE):
+            raise EvalSetError(
+                f"metrics: {metric_name(metric)!r} is measured of each run: give the metric another name"
+            )
     twice = [name for name, n in Counter(map(metric_name, listed)).items() if n > 1]
     if twice:
         raise EvalSetError(f"several metrics are called {twice[0]!r}: give them names of their own")

@@ -72,6 +72,7 @@ def replacing(path: str, read: FileState | None = None) -> Iterator[str]:
             yield temporary
         return
     place = real_path(path)
+    _require_no_checkpoint(path, place)
     with _beside(path, place, compression_of(path)) as temporary:
         try:
             yield temporary
@@ -373,6 +374,21 @@ def require_no_journal(path: str) -> None:
     """Raise EvalSetError for the name of a journal: it may hold what people decided."""
     if path.endswith(JOURNALS):
         raise EvalSetError(f"{path}: is the name of a review journal, which is not overwritten: choose another path")
+
+
+CHECKPOINT = b'{"journal":'
+"""How the checkpoint file of a run begins."""
+
+
+def _require_no_checkpoint(path: str, place: str) -> None:
+    """Raise EvalSetError if the file at a place has the answers of an agent so far (evaluation/task.py)."""
+    with suppress(OSError):
+        if os.path.isfile(place):
+            with open(place, "rb") as file:
+                begins = file.read(len(CHECKPOINT))
+            if begins == CHECKPOINT:
+                why = "is the checkpoint file of a run, whose answers would be lost"
+                raise EvalSetError(f"{path}: {why}: choose another path, or delete it")
 
 
 def append_synced(path: str, text: bytes) -> int:

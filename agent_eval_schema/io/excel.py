@@ -1,8 +1,9 @@
 """A sheet of an Excel file → rows: `FILE.xlsx`, or `FILE.xlsx#Sheet` of a file with several.
 
 Needs openpyxl (the extra `excel`). A cell with a date is the text that a spreadsheet shows, and so are an error such as
-#N/A and a number in a column of texts (number_formats.py); an empty cell is absent. The header may be below a title;
-empty lines and columns are none.
+#N/A and a number in a column of texts (number_formats.py); an empty cell is absent. A formula without a stored result,
+as programs write it, is its text: pandas makes one of each text with `=`. The header may be below a title; empty lines
+and columns are none.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import datetime as dt
 import os
 from bisect import bisect_right
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing
 from functools import cache
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
@@ -26,7 +27,10 @@ from agent_eval_schema.io.pandas import from_pandas
 from agent_eval_schema.io.places import part_of
 from agent_eval_schema.io.source import Merged, SheetPlace, Source
 from agent_eval_schema.io.streams import require_bounded, too_large, unpacked_limit
+from agent_eval_schema.issues import Finding
+from agent_eval_schema.rules.columns import NULL_PLACEHOLDER
 from agent_eval_schema.schema import ChatRequest, Facts, NamedGuidelines, columns_of
+from agent_eval_schema.text.describe import first_names
 from agent_eval_schema.text.privacy import first_line
 
 if TYPE_CHECKING:
@@ -48,7 +52,7 @@ def _source_of(sheet: Sheet, name: str, texts: frozenset[str]) -> Source:
     return replace(
         from_pandas(_with_texts(sheet, texts)),
         name=name,
-        remarks=above_header(sheet.above),
+        remarks=(*above_header(sheet.above), *_without_results(sheet.uncalculated)),
         can_hold_objects=False,
         lines=lambda rows: {row: sheet.place.lines[row] for row in rows},
         as_text=lambda names: _source_of(sheet, name, texts.union(names)),
@@ -57,6 +61,17 @@ def _source_of(sheet: Sheet, name: str, texts: frozenset[str]) -> Source:
 
 
 _TEXTS = columns_of(str, ChatRequest, Facts, NamedGuidelines)
+
+
+def _without_results(cells: Sequence[str]) -> list[Finding]:
+    if not cells:
+        return []
+    count = f"{len(cells):,} formula{'' if len(cells) == 1 else 's'}"
+    got = f"{count} without a stored result ({first_names(cells, 5)}), read as text"
+    return [Finding(NULL_PLACEHOLDER, f"expected values, got {got}", hint=_CALCULATE)]
+
+
+_CALCULATE = "Open the file in a spreadsheet and save it, which calculates them."
 
 
 class Sheet(NamedTuple):
@@ -68,6 +83,8 @@ class Sheet(NamedTuple):
     columns: list[int]
     formats: dict[int, dict[int, str]]
     place: SheetPlace
+    uncalculated: Sequence[str] = ()
+    """The cells with a formula that has no result."""
 
 
 def _with_texts(sheet: Sheet, names: Collection[str]) -> pd.DataFrame:
@@ -140,7 +157,17 @@ def _sheets(path: str, file: IO[bytes]) -> Iterator[tuple[str, Sheet]]:
     17 billion."""
     from openpyxl import load_workbook
     from openpyxl.styles.numbers import BUILTIN_FORMATS
-    from openpyxl.worksheet._reader import WorkSheetParser
+    from openpyxl.utils import get_column_letter
+    from openpyxl.worksheet._reader import FORMULA_TAG, WorkSheetParser
+
+    class Parser(WorkSheetParser):  # type: ignore[misc]
+        def parse_cell(self, element: Any) -> dict[str, Any]:
+            cell: dict[str, Any] = super().parse_cell(element)
+            if cell["value"] is None and cell["data_type"] != "str" and element.find(FORMULA_TAG) is not None:
+                formula = self.parse_formula(element)
+                uncalculated.append(f"{get_column_letter(cell['column'])}{cell['row']}")
+                cell["value"] = formula if isinstance(formula, str) else getattr(formula, "text", None)
+            return cell
 
     state = FileState.of(path)
     with closing(load_workbook(file, read_only=True, data_only=True)) as book:
@@ -153,7 +180,8 @@ def _sheets(path: str, file: IO[bytes]) -> Iterator[tuple[str, Sheet]]:
         for sheet in book.worksheets:
             with sheet._get_source() as source:
                 dates = {"date_formats": book._date_formats, "timedelta_formats": book._timedelta_formats}
-                parser = WorkSheetParser(source, sheet._shared_strings, data_only=True, epoch=book.epoch, **dates)
+                uncalculated = list[str]()
+                parser = Parser(source, sheet._shared_strings, data_only=True, epoch=book.epoch, **dates)
                 lines: dict[int, _Cells] = {}
                 formats: dict[int, dict[int, str]] = {}
                 for number, cells in parser.parse():
@@ -167,7 +195,8 @@ def _sheets(path: str, file: IO[bytes]) -> Iterator[tuple[str, Sheet]]:
                             if cell["data_type"] == "n" and format != GENERAL:
                                 formats.setdefault(column, {})[number] = format
             ranges = [merged.bounds for merged in parser.merged_cells.mergeCell] if parser.merged_cells else []
-            yield sheet.title, _sheet_of(lines, ranges, formats, SheetPlace(path, sheet._worksheet_path, ranges, state))
+            place = SheetPlace(path, sheet._worksheet_path, ranges, state)
+            yield sheet.title, _sheet_of(lines, ranges, formats, place)._replace(uncalculated=uncalculated)
 
 
 _OWN = 164

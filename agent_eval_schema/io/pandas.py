@@ -80,12 +80,15 @@ def from_pandas(frame: pd.DataFrame) -> Source:
 def _series_cells(series: pd.Series[Any], name: str, problems: Notes) -> tuple[pa.Array, bool]:
     import pandas as pd
 
-    if series.dtype == object:
-        return encode_cells(series.to_numpy(), name, problems)
+    kind = series.dtype
+    is_local = isinstance(kind, pd.DatetimeTZDtype) and str(kind.tz) != "UTC"
+    # Arrow has the number of a period, the fields of an interval, and a time of another zone may be one of another day
+    if pd.api.types.is_object_dtype(kind) or is_local or isinstance(kind, pd.PeriodDtype | pd.IntervalDtype):
+        return encode_cells(series.astype(object).to_numpy(), name, problems)
     try:
-        if isinstance(series.dtype, pd.DatetimeTZDtype):
-            # by way of UTC: Arrow's own conversion uses what pandas 3 deprecates
-            naive = pa.array(series.dt.tz_convert("UTC").dt.tz_localize(None), from_pandas=True)
+        if isinstance(kind, pd.DatetimeTZDtype):
+            # Arrow's own conversion uses what pandas 3 deprecates
+            naive = pa.array(series.dt.tz_localize(None), from_pandas=True)
             array = naive.cast(pa.timestamp(naive.type.unit, "UTC"))
         else:
             array = pa.array(series, from_pandas=True)

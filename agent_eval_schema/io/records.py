@@ -67,7 +67,7 @@ def encode_cells(values: Iterable[Any], name: str, problems: Notes) -> tuple[pa.
                 texts.append(None)
                 problems.setdefault(i, []).append(_cell_problem(name, value, error))
             else:  # only passed through: any text suffices
-                texts.append(_encode(visible(value) if isinstance(value, str) else describe(value)))
+                texts.append(_encode(_passed_through(value)))
     array = strings(texts)
     if deep := frozenset(deep_cells(array)):
         for i, value in enumerate(values):
@@ -78,6 +78,15 @@ def encode_cells(values: Iterable[Any], name: str, problems: Notes) -> tuple[pa.
                 texts[i] = _encode(f"{describe(value)}, nested too deep to read")
         array = strings(texts)
     return array, True
+
+
+def _passed_through(value: Any) -> Any:
+    """What is passed through of a value that no JSON text has: bytes become base64, a period its text."""
+    if isinstance(value, bytes | bytearray):
+        return value
+    if isinstance(value, str):
+        return visible(value)
+    return str(value) if type(value).__module__.startswith("pandas.") else describe(value)
 
 
 def _json_text(value: Any) -> bytes:

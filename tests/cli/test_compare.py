@@ -66,6 +66,23 @@ def test_a_stated_direction_decides(run: Any, option: str, old: list[float], new
     assert f"compare old.jsonl new.jsonl {option}=toxicity --html comparison.html" in text
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--lower-is-better", "qualty"], "--lower-is-better: expected one of quality; got 'qualty'; did you mean 'q"),
+        (["--lower-is-better", "quality/score"], "--lower-is-better: expected one of quality; got 'quality/score'"),
+        (["--higher-is-better", "Quality"], "--higher-is-better: expected one of quality; got 'Quality'"),
+        (["--scale", "qualty=0..1"], "--scale: expected one of quality; got 'qualty'"),
+        (["--lower-is-better", "quality", "--higher-is-better", "quality"], "expected one direction of quality"),
+    ],
+)
+def test_a_metric_that_no_result_has_is_not_stated(run: Any, options: list[str], message: str) -> None:
+    """The gate would judge the metric that was meant the other way round, and pass."""
+    code, text, _ = run({"quality/score": LOW}, {"quality/score": HIGH}, *options)
+    assert code == 2
+    assert message in text
+
+
 def test_a_direction_is_stated_in_the_settings(run: Any) -> None:
     setting = '[metrics]\ntoxicity = { direction = "lower", scale = "0..1" }\n'
     Path("agent-eval-schema.toml").write_text(setting, "utf-8")

@@ -132,6 +132,21 @@ def test_a_csv_file_with_a_title_is_imported(tmp_path: Path) -> None:
     assert imported.conversion.data["expectations"].tolist() == [None, {"expected_response": "Here"}]
 
 
+def test_the_second_column_of_a_name_is_no_silent_loss(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "d.csv"
+    path.write_text("request,expected_response,expected_response\na?,b,c\nd?,,e\n")
+    assert main(["import", str(path)]) == 1
+    assert "AE104: expected one column `expected_response`, got several; the first is read" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("text", ["", "Question,Expected answer\n"])
+def test_a_table_without_rows_is_told_as_such(text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (path := tmp_path / "d.csv").write_text(text)
+    assert main(["import", str(path)]) == 2
+    assert capsys.readouterr().err == f"agent-eval-schema: {path}: expected at least one row, got none\n"
+    assert main(["import", str(path), "--columns", "Question=request"]) == (1 if text else 2)
+
+
 def test_numbers_and_dates_are_what_a_spreadsheet_shows_in_each_command(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -152,8 +167,11 @@ def test_numbers_and_dates_are_what_a_spreadsheet_shows_in_each_command(
 
 def test_formulas_have_the_value_that_was_shown_and_are_not_written_as_such(tmp_path: Path) -> None:
     path = book(tmp_path / "d.xlsx", Sheet=[["Question", "Gold answer"], ["When?", "=1+1"], ["=A2", "Now"]])
-    report = import_eval_set(path).conversion.report
-    assert (report.row_count, report.invalid_count) == (2, 1)  # without a stored value both cells are blank
+    imported = import_eval_set(path)
+    message = "expected values, got 2 formulas without a stored result (B2, A3), read as text"
+    assert [issue.message for issue in imported.conversion.report.iter_issues() if issue.code == "AE115"] == [message]
+    assert f"AE115: {message}" in " ".join(str(imported).split())
+    assert imported.conversion.data["expectations"].tolist()[0] == {"expected_response": "=1+1"}
 
 
 @pytest.mark.parametrize(

@@ -305,6 +305,20 @@ def test_a_file_of_another_tool_has_failures_without_an_error() -> None:
     assert "1 × no error is recorded" in str(load_result(rows))
 
 
+def test_a_column_of_the_data_is_no_failure_of_a_run(tmp_path: Path) -> None:
+    rows = [{"response": "a", "reference": "a", "failure": 1, "error": "old", "latency_in_seconds": 2.0}]
+    for name in ("rows.parquet", "rows.jsonl"):
+        (written := EvalTask(rows, ["exact_match"]).evaluate()).write(tmp_path / name)
+        read = load_result(tmp_path / name)
+        assert read.summary_metrics == written.summary_metrics
+        assert (read.failures, list(read.tallies)) == ({}, ["exact_match"])
+
+
+def test_a_metric_may_have_a_line_break_in_its_name(tmp_path: Path) -> None:
+    EvalTask([{"response": "a"}], [CustomMetric("m\nn", lambda _: 0.5)]).evaluate().write(tmp_path / "rows.csv")
+    assert load_result(tmp_path / "rows.csv").metrics == ("m\nn",)
+
+
 def test_a_file_without_rows_has_the_scores_of_none() -> None:
     read = load_result(pd.DataFrame({"exact_match/score": pd.Series(dtype="float64")}))
     assert (list(read.scores), len(read.scores), read.failures) == (["exact_match"], 0, {})

@@ -158,6 +158,18 @@ def test_two_runs_do_not_write_one_checkpoint_file(tmp_path: Path) -> None:
         EvalTask([{"prompt": "q"}], []).evaluate(str, journal=path)
 
 
+def test_the_result_of_a_run_does_not_take_the_place_of_its_answers(tmp_path: Path) -> None:
+    path, calls = str(tmp_path / "run.jsonl"), list[str]()
+    task = EvalTask([{"prompt": text, "reference": text} for text in "abcd"], ["exact_match"])
+    agent = lambda text: calls.append(text) or text  # noqa: E731
+    with pytest.raises(EvalSetError, match="is the checkpoint file of a run, whose answers would be lost"):
+        task.evaluate(agent, journal=path, max_workers=1).write(path)
+    lines = Path(path).read_bytes().splitlines(keepends=True)
+    Path(path).write_bytes(b"".join([*lines[:2], b"damaged\n", *lines[3:]]))
+    assert task.evaluate(agent, journal=path, max_workers=1).scores["exact_match"].tolist() == [1] * 4
+    assert calls == [*"abcd", "b"]
+
+
 def test_a_judge_needs_a_model_and_columns_of_the_data(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(EvalSetError, match=r"^own: name the judge, such as model='openai:/gpt-4o'$"):
         PointwiseMetric("own", "{response}")
@@ -410,6 +422,18 @@ def test_a_custom_metric_that_breaks_costs_its_row_only() -> None:
         "the metric raised an exception",
         "the metric gave no score",
     }
+
+
+def test_a_custom_metric_with_two_scores_has_none() -> None:
+    found = EvalTask([{"response": "a"}], [CustomMetric("m", lambda _: {"m": 1, "score": 0.1})]).evaluate()
+    assert same(found.metrics_table["m/score"].tolist(), [NAN])
+    assert [reason for _, reason in reasons_of(found)] == ["the metric gave two scores: under 'm' and under 'score'"]
+
+
+@pytest.mark.parametrize("name", ["failure", "latency_in_seconds"])
+def test_a_metric_has_no_name_of_what_is_measured_of_a_run(name: str) -> None:
+    with pytest.raises(EvalSetError, match=f"^metrics: '{name}' is measured of each run: give the metric another name"):
+        EvalTask([{"response": "a"}], [CustomMetric(name, lambda _: 0.5)])
 
 
 def test_the_row_of_a_custom_metric_holds_what_metrics_read() -> None:

@@ -1,14 +1,17 @@
 """Excel files that are small and unpack to much."""
 
 import datetime as dt
+import re
 import sys
 import tracemalloc
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
+import pandas as pd
 import pytest
 
-from agent_eval_schema import EvalSetError, validate_eval_set
+from agent_eval_schema import EvalSetError, normalize_eval_set, validate_eval_set
 from agent_eval_schema.io import streams
 from agent_eval_schema.io.excel import read_excel
 from agent_eval_schema.text.spelling import SHEET_ERRORS
@@ -204,3 +207,23 @@ def test_of_sheets_with_rows_each_is_named_with_its_count(tmp_path: Path) -> Non
     book.save(path)
     with pytest.raises(EvalSetError, match=r"use one of \S+t.xlsx#Sheet \(3\), \S+t.xlsx#Notes \(2\)"):
         validate_eval_set(path)
+
+
+def test_a_formula_without_a_stored_result_is_its_text(tmp_path: Path) -> None:
+    """A text that begins with `=` is one for pandas; what a spreadsheet has calculated is the result, also if empty."""
+    frame = pd.DataFrame({"request": ["a?", "b?"], "expected_response": ["=> go on", "x"]})
+    frame.to_excel(tmp_path / "rows.xlsx", index=False)
+    assert normalize_eval_set(str(tmp_path / "rows.xlsx"))["expected_response"].tolist() == ["=> go on", "x"]
+    cells = [
+        ("<f>1+1</f><v>2</v>", "", "2"),
+        ("<f>1+1</f><v></v>", "", "=1+1"),
+        ('<f t="array" ref="B2">A2:A3</f><v></v>', "", "=A2:A3"),
+        ("<f>IF(1,&quot;&quot;)</f><v></v>", ' t="str"', None),
+    ]
+    for xml, kind, expected in cells:
+        with ZipFile(tmp_path / "rows.xlsx") as old, ZipFile(tmp_path / "other.xlsx", "w") as new:
+            for name in old.namelist():
+                text = old.read(name).decode()
+                new.writestr(name, re.sub(r'<c r="B2"[^>]*>.*?</c>', f'<c r="B2"{kind}>{xml}</c>', text))
+        rows = normalize_eval_set(str(tmp_path / "other.xlsx"))
+        assert rows["expected_response"].tolist() == [expected, "x"], xml

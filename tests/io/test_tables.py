@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable
 from typing import Any
 
@@ -145,3 +146,24 @@ def test_a_table_of_another_library_is_refused_with_its_own_conversion() -> None
 
     with pytest.raises(EvalSetError, match=r"got a Frame; use data\.to_pandas\(\)$"):
         validate_eval_set(Frame())  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (pd.Timestamp("2024-01-01", tz="Europe/Berlin"), "2024-01-01T00:00:00+01:00"),
+        (pd.Timestamp("2024-01-01", tz="UTC"), "2024-01-01 00:00:00+00:00"),
+        (pd.Period("2024-01", "M"), None),
+    ],
+)
+def test_a_column_of_one_type_has_the_text_of_its_values(value: Any, shown: str | None) -> None:
+    """Not the day before in UTC, and not the number of a period."""
+    rows = normalize_eval_set(pd.DataFrame({"request": ["a"], "expected_response": [value]}), on_invalid="keep")
+    assert rows["expected_response"].tolist() == [shown]
+    passed = convert_eval_set(pd.DataFrame({"request": ["a"], "month": [value]}), "ragas").data["month"].tolist()
+    assert str(passed[0]).startswith("2024-01")
+
+
+def test_bytes_that_are_passed_through_are_base64() -> None:
+    converted = convert_eval_set([{"request": "a", "response": "r", "thumb": b"\x89PNG\xff"}], "databricks").data
+    assert base64.b64decode(converted["thumb"].tolist()[0]) == b"\x89PNG\xff"
