@@ -184,7 +184,7 @@ class ScoreComparison(OfSeveral):  # numpydoc ignore=PR01
         tested = [line.units for line in lines if line.counted] or [line.units for line in lines]
         fewest, most = min(tested, default=0), max(tested, default=0)
         self._units = (f"{fewest:,} to " if fewest < most else "") + (units or Units(codes)).words(most)
-        self.remarks = list(_other_reasons(old, new))
+        self.remarks = [*_other_reasons(old, new), *_other_questions(old, new, pairs)]
 
     @property
     def summary(self) -> pd.DataFrame:
@@ -410,6 +410,17 @@ def _other_reasons(old: ScoredRows, new: ScoredRows) -> Iterator[str]:
         yield "The data differs: a score can change because its row did."
 
 
+def _other_questions(old: ScoredRows, new: ScoredRows, pairs: MatchedRows) -> Iterator[str]:
+    """How many of the rows that were matched ask something else: their IDs may have been numbered again."""
+    sides = ((old._keys, pairs.old), (new._keys, pairs.new))
+    asked = [keys.questions[at] for keys, at in sides if keys is not None]
+    if len(asked) == 2 and (others := int(((asked[0] != asked[1]) & (asked[0] != 0) & (asked[1] != 0)).sum())):
+        yield (
+            f"{others:,} of {plural(len(pairs.old), 'row')} matched by {pairs.by} have another question in the other "
+            "result: if they were numbered again, set key= (--key) to a column that identifies them."
+        )
+
+
 class MatchedRows(NamedTuple):
     """The positions of the rows that are compared, in the old and in the new table, and by what they were matched."""
 
@@ -432,12 +443,18 @@ def matched_rows(old: ScoredRows, new: ScoredRows, key: str | None) -> MatchedRo
         places = np.arange(old.row_count)
         return MatchedRows(places, places, BY_POSITION)
     if all(REQUEST_ID in t and t[REQUEST_ID].notna().all() and not t[REQUEST_ID].duplicated().any() for t in tables):
-        by_id = _by_labels(*(table[REQUEST_ID] for table in tables), by=REQUEST_ID)
+        by_id = _by_labels(*(_labels(table[REQUEST_ID]) for table in tables), by=REQUEST_ID)
         if len(by_id.old):
             return by_id
     if any(key is None or not key.questions.any() for key in keys):
         raise EvalSetError(f"{problem}: {_GIVE_KEY}")
     return _by_labels(*(_occurrences(key.questions) for key in keys if key is not None), by=BY_QUESTION)
+
+
+def _labels(column: pd.Series[Any]) -> pd.Series[Any]:
+    """The labels of rows as texts: a number of JSON is a text in CSV, and a float beside an absent one."""
+    values = [int(v) if isinstance(v, float) and v.is_integer() else v for v in column.tolist()]
+    return pd.Series([None if is_absent(v) or v == "" else str(v) for v in values], dtype="object")
 
 
 def _by_labels(old: pd.Series[Any], new: pd.Series[Any], *, by: str) -> MatchedRows:
@@ -460,7 +477,7 @@ def _difference(old: pd.DataFrame, new: pd.DataFrame, keys: Sequence[RowKeys | N
     """Why rows at the same position are not the same, as far as can be seen; "" if they are."""
     if len(old) != len(new):
         return f"the results have {len(old):,} and {len(new):,} rows"
-    ids = [table[REQUEST_ID].fillna("").to_numpy() for table in (old, new) if REQUEST_ID in table]
+    ids = [_labels(table[REQUEST_ID]).to_numpy() for table in (old, new) if REQUEST_ID in table]
     for name, sides in (("request_id", ids), ("question", [key.questions for key in keys if key is not None])):
         if len(sides) == 2:
             known = sides[0].astype(bool) & sides[1].astype(bool)
@@ -479,7 +496,7 @@ def _unique(table: pd.DataFrame, key: str) -> pd.Series[Any]:
         raise EvalSetError(
             f"the column {key!r} does not identify rows: {table[key].duplicated().sum():,} repeat another"
         )
-    return table[key]
+    return _labels(table[key])
 
 
 def metric_change(info: MetricInfo, before: Numbers, after: Numbers, codes: Numbers, asked: bool) -> MetricComparison:

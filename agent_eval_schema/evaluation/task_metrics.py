@@ -20,6 +20,7 @@ from functools import partial
 from typing import Any, Literal
 
 import msgspec
+import numpy as np
 from msgspec import Struct
 
 from agent_eval_schema.errors import RAISED, EvalSetError, missing
@@ -39,7 +40,11 @@ from agent_eval_schema.metrics.metric_info import MetricInfo, numbers_of
 from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS
 from agent_eval_schema.render.phrases import plural
 from agent_eval_schema.schema import Document, ToolCall
+from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.choices import meant, require_kind, shown
+from agent_eval_schema.text.depth import is_too_deep
+from agent_eval_schema.text.describe import describe
+from agent_eval_schema.text.jsontext import cleaned
 from agent_eval_schema.text.privacy import first_line
 from agent_eval_schema.text.visible import visible
 
@@ -164,7 +169,7 @@ def _custom_row(metric: CustomMetric, row: dict[str, Any]) -> tuple[dict[str, An
         result = result if isinstance(result, Mapping) else {metric.name: result}
         if metric.name != "score" and {metric.name, "score"} <= result.keys():
             return {"score": math.nan}, f"the metric gave two scores: under {metric.name!r} and under 'score'"
-        columns = {"score" if name == metric.name else str(name): value for name, value in result.items()}
+        columns = {"score" if name == metric.name else cleaned(str(name)): _further(of) for name, of in result.items()}
         absent = is_absent(columns.get("score"))
         columns["score"] = math.nan if absent else float(columns["score"])
         if math.isinf(columns["score"]):
@@ -172,6 +177,18 @@ def _custom_row(metric: CustomMetric, row: dict[str, Any]) -> tuple[dict[str, An
     except RAISED as error:
         return {"score": math.nan}, f"the metric raised an exception: {error_line(error)}"
     return columns, "the metric gave no score" if absent else None
+
+
+def _further(value: Any) -> Any:
+    """A further value of a metric as a page and a file can have it: half of an emoji, which a cut text may have, is
+    replaced, and what JSON cannot have is described."""
+    if isinstance(value, int | float | np.generic) or is_absent(value):
+        return value
+    try:
+        plain = cleaned(msgspec.to_builtins(value, enc_hook=str))
+        return describe(plain) if is_too_deep(jsontext.encode(plain)) else plain
+    except RAISED:
+        return describe(value)
 
 
 _VARIABLE = re.compile(r"\{(\w+)\}")

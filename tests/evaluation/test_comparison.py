@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 import re
@@ -307,3 +308,26 @@ def test_the_calls_of_both_runs_are_beside_those_that_are_expected() -> None:
         ("Tool calls, after", [None]),
     ]
     assert not [name for name, _ in row.get("cells", ()) if "trajectory" in name]
+
+
+@pytest.mark.parametrize("key", [None, "request_id"])
+def test_an_id_is_the_same_in_every_kind_of_file(key: str | None, tmp_path: Path) -> None:
+    """A number of JSON and Parquet is a text in CSV; 0 is an ID, too."""
+    rows = [{"request_id": i, "response": "1", "reference": str(i % 2)} for i in range(10)]
+    result = EvalTask(rows, ["exact_match"]).evaluate()
+    paths = [tmp_path / f"rows.{ending}" for ending in ("parquet", "csv", "jsonl", "json")]
+    for path in paths:
+        result.write(path)
+    for old, new in itertools.permutations(paths, 2):
+        found = load_result(old).compare(load_result(new), key=key)
+        assert (found.matched_by, found.only_old, found.only_new) == (key or "position", [], [])
+
+
+def test_rows_that_were_numbered_again_are_reported() -> None:
+    rows = [{"request_id": str(i), "prompt": f"q{i}", "reference": "a", "response": "a"} for i in range(5)]
+    again = [{**row, "request_id": str(i)} for i, row in enumerate(rows[1:])]
+    old, new = (EvalTask(data, ["exact_match"]).evaluate() for data in (rows, again))
+    found = old.compare(new)
+    assert found.matched_by == "request_id"
+    assert [remark for remark in found.remarks if remark.startswith("4 of 4 rows matched by request_id have another")]
+    assert not [remark for remark in old.compare(new, key="prompt").remarks if "another question" in remark]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
+from datetime import date
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -23,6 +24,7 @@ from agent_eval_schema import (
     ToolUseMetric,
     convert_eval_set,
     eval_set_from_traces,
+    load_result,
     score_trajectories,
 )
 from agent_eval_schema.evaluation import task_metrics
@@ -422,6 +424,26 @@ def test_a_custom_metric_that_breaks_costs_its_row_only() -> None:
         "the metric raised an exception",
         "the metric gave no score",
     }
+
+
+@pytest.mark.parametrize("deep", [3, 300, 3_000])
+def test_further_values_of_a_metric_can_be_shown_and_written(deep: int, tmp_path: Path) -> None:
+    class Broken:
+        def __repr__(self) -> str:
+            raise RuntimeError("no text")
+
+    nested: Any = "\ud83d"
+    for _ in range(deep):
+        nested = [nested]
+    further = {"why": "cut \ud83d", "tree": nested, "odd": Broken(), "at": date(2026, 1, 2), "\ud83d": 1}
+    further["n"] = np.int64(3)
+    found = EvalTask([{"response": "a"}], [CustomMetric("m", lambda _: {"m": 1, **further})]).evaluate()
+    assert found.metrics_table["m/why"].tolist() == ["cut ?"]
+    assert found.metrics_table["m/n"].tolist() == [3]
+    assert len(found.to_html()) > len(found.to_json()) > 0
+    for name in ("rows.jsonl", "rows.csv", "rows.parquet"):
+        found.write(tmp_path / name)
+        assert load_result(tmp_path / name).summary_metrics == found.summary_metrics
 
 
 def test_a_custom_metric_with_two_scores_has_none() -> None:
