@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import math
-import shlex
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,7 @@ from agent_eval_schema.cli.options import EXIT, INPUT, REPEATABLE, Commands, add
 from agent_eval_schema.cli.output import ExitCode, in_color, print_line, print_text, save_page
 from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.text.choices import require_choice
-from agent_eval_schema.text.visible import visible
+from agent_eval_schema.text.visible import shell_words, visible
 
 if TYPE_CHECKING:
     from agent_eval_schema.evaluation.comparison import ScoreComparison
@@ -94,8 +93,8 @@ def run(arguments: argparse.Namespace) -> int:
     for better in ("lower", "higher"):
         words += [f"--{better}-is-better={name}" for name in getattr(arguments, f"{better}_is_better")]
     words += [word for name, scale in arguments.scale for word in ("--scale", f"{name}={_written(scale)}")]
-    comparison._command = "" if arguments.html else shlex.join([*words, "--html", "comparison.html"])
-    comparison._markdown = shlex.join([*words, "--output", "markdown"])
+    comparison._command = "" if arguments.html else shell_words([*words, "--html", "comparison.html"])
+    comparison._markdown = shell_words([*words, "--output", "markdown"])
     writers = {"json": comparison.to_json, "markdown": comparison.to_markdown}
     text = writers[arguments.output]() if arguments.output in writers else comparison.to_text(color=in_color())
     print_text(text, arguments.output)

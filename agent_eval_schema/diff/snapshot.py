@@ -33,6 +33,7 @@ from agent_eval_schema.metrics.catalog import Metric
 from agent_eval_schema.metrics.support import supports
 from agent_eval_schema.rule import Severity
 from agent_eval_schema.rules import RULES, all_rules
+from agent_eval_schema.rules.columns import NAMED_COLUMN
 from agent_eval_schema.schema import COLUMNS, ChatRequest, JsonObject, JsonValue, columns_of
 from agent_eval_schema.text.jsontext import (
     NOT_JSON,
@@ -181,7 +182,9 @@ class Snapshot:
             start += batch.num_rows
         self.report = Report(run)
         self.row_count, self.valid, self.masks = start, run.builder.valid, run.builder.masks
-        self.overall = {(issue.code, issue.column) for issue in run.builder.overall}
+        # how the columns were named is the reading, not the data
+        overall = (issue for issue in run.builder.overall if issue.code != NAMED_COLUMN.code)
+        self.overall = {(issue.code, issue.column) for issue in overall}
         self.hashes: dict[str, Array] = {}
         for name in list(parts):
             self.hashes[name] = whole = np.zeros(start, np.uint64)

@@ -6,7 +6,6 @@ The names are those of roles.py; what the cells are decides whether a column can
 
 import json
 import re
-import shlex
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
@@ -21,6 +20,7 @@ from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.text.describe import names as listed
 from agent_eval_schema.text.jsontext import structured
 from agent_eval_schema.text.spelling import is_unwritten
+from agent_eval_schema.text.visible import shell_words
 
 SAMPLED_ROWS = 16
 """The rows whose cells are looked at."""
@@ -301,7 +301,7 @@ def reason_for(path: str, target: str) -> str:
 
 
 def _options(moves: Mapping[str, str]) -> str:
-    return " ".join(shlex.join(["--columns", f"{path}={column}"]) for path, column in moves.items())
+    return " ".join(shell_words(["--columns", f"{path}={column}"]) for path, column in moves.items())
 
 
 def _fit(place: _Place, column: str) -> dict[str, str]:

@@ -6,7 +6,6 @@ Intervals, tests, gates, colors and words ask a MetricInfo and nothing else. A d
 
 import math
 import re
-import shlex
 from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
@@ -18,7 +17,7 @@ from agent_eval_schema.errors import EvalSetError
 from agent_eval_schema.metrics.catalog import Direction, Scale
 from agent_eval_schema.metrics.intervals import Numbers
 from agent_eval_schema.text.choices import choice_problem
-from agent_eval_schema.text.visible import visible
+from agent_eval_schema.text.visible import shell_words
 
 WORDS = {"yes": 1.0, "no": 0.0, "true": 1.0, "false": 0.0, "pass": 1.0, "fail": 0.0}
 
@@ -257,7 +256,7 @@ class MetricInfo(Struct, frozen=True):  # numpydoc ignore=PR01
         >>> MetricInfo("cost").option("lower")
         '--lower-is-better cost'
         """
-        return f"--{better}-is-better{'=' if self.name[:1] == '-' else ' '}{shlex.quote(visible(self.name))}"
+        return f"--{better}-is-better{'=' if self.name[:1] == '-' else ' '}{shell_words([self.name])}"
 
     @property
     def told(self) -> str:

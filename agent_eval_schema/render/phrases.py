@@ -6,12 +6,12 @@ from __future__ import annotations
 import json
 import math
 import re
-import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import takewhile
 from typing import Any, NamedTuple
 
 from agent_eval_schema.rule import Severity
+from agent_eval_schema.text.visible import shell_words
 
 DIGITS = 3
 """Significant digits of a number that was measured; counts are exact."""
@@ -127,7 +127,7 @@ class Call(NamedTuple):
                 words.append(flag)
             else:
                 words += [flag, ",".join(pairs or value) if isinstance(value, tuple | Mapping) else str(value)]
-        return shlex.join([*words, *more[len(files) :]])
+        return shell_words([*words, *more[len(files) :]])
 
     def function(self, name: str, data: str = "data", **more: object) -> str:
         """The call of a function on data in memory, or in Python on the file."""

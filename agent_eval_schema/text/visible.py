@@ -8,7 +8,9 @@ them. In the log of a CI run the lines are read as well: there is a command in o
 """
 
 import re
+import shlex
 import textwrap
+from collections.abc import Iterable
 
 _UNSAFE = re.compile(
     "[\x00-\x1f\x7f-\x9f\xad\u061c\u200b\u200e\u200f\u2028\u2029\u202a-\u202e\u2060\u2066-\u2069\ud800-\udfff"
@@ -24,6 +26,12 @@ def visible(text: object) -> str:
 def _escape(found: re.Match[str]) -> str:
     code = ord(found.group())
     return {9: "\\t", 10: "\\n", 13: "\\r"}.get(code) or (f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}")
+
+
+def shell_words(words: Iterable[str]) -> str:
+    """Words as a command that can be pasted: what a terminal would not show of one is escaped as shells read it."""
+    escaped = ((word, visible(word.replace("\\", "\\\\").replace("'", "\\'"))) for word in words)
+    return " ".join(f"$'{shown}'" if _UNSAFE.search(word) else shlex.quote(word) for word, shown in escaped)
 
 
 _COMMAND = re.compile(r"(?:^|(?<=\r))((?:[^\S\r\n]|\x1b\[[\d;]*m)*):(?=:)|(##(?:vso)?)\[", re.MULTILINE)

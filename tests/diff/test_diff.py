@@ -804,3 +804,10 @@ def test_an_id_that_is_no_text_is_shown_as_its_json_text(identity: Any) -> None:
     found = diff_eval_sets([{"request": "a"}], [{"request": "a"}, {"request": "b", "request_id": identity}])
     assert [place.request_id for place in found.review.added] == [json.dumps(identity, separators=(",", ":"))]
     found.to_html()
+
+
+def test_how_the_columns_of_a_table_were_named_is_no_difference() -> None:
+    table, rows = [{"Question": "a?", "Expected answer": "b"}], [{"request": "a?", "expected_response": "b"}]
+    named = diff_eval_sets(table, rows, columns={"Question": "request", "Expected answer": "expected_response"})
+    assert named.same
+    assert not diff_eval_sets(table, [{**rows[0], "expected_response": "c"}], columns="auto").same

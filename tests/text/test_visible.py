@@ -2,6 +2,7 @@
 
 import json
 import re
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from xml.etree import ElementTree
@@ -15,7 +16,7 @@ from agent_eval_schema.render import console
 from agent_eval_schema.render.printable import as_text
 from agent_eval_schema.render.report.junit import junit_xml
 from agent_eval_schema.render.report.report_blocks import metrics_view
-from agent_eval_schema.text.visible import XML_ESCAPE, escape_ci_commands, visible
+from agent_eval_schema.text.visible import XML_ESCAPE, escape_ci_commands, shell_words, visible
 from agent_eval_schema.validation.report import summary_of
 from tests.conftest import Row
 from tests.helpers.scores import scores_view
@@ -169,3 +170,13 @@ def test_texts_that_differ_in_what_has_no_width_look_different(sign: str) -> Non
 def test_joiners_of_emojis_and_scripts_are_shown_as_they_are() -> None:
     family = "👨\u200d👩\u200d👧 می\u200cخواهم"
     assert visible(family) == family
+
+
+@pytest.mark.parametrize(
+    "word", ["a", "a b", "it's", "a\nb", "a\\n\tb'c", "toxic \u202e", "\x1b[0m", "$HOME `x`", "", "Frage\n(Kunde)=x"]
+)
+def test_a_command_can_be_pasted_into_a_shell(word: str) -> None:
+    command = shell_words(["printf", "%s|", word, "end"])
+    assert visible(command) == command
+    found = subprocess.run(["bash", "-c", command], capture_output=True, check=True, env={"LC_ALL": "C.UTF-8"}).stdout
+    assert found.decode() == f"{word}|end|"
