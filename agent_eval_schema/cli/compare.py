@@ -140,7 +140,7 @@ def _stated(arguments: argparse.Namespace) -> list[MetricInfo]:
 
 
 def _require_metrics(arguments: argparse.Namespace, metrics: Collection[str]) -> None:
-    """Raise EvalSetError if a metric that an option names is in no result, or is said to have both directions: a gate
+    """Raise EvalSetError if a metric that an option names is in no result, or has both directions stated: a gate
     would judge it by what was not meant."""
     lower, higher = arguments.lower_is_better, arguments.higher_is_better
     options = {"--lower-is-better": lower, "--higher-is-better": higher, "--scale": dict(arguments.scale)}
