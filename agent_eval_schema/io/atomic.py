@@ -72,7 +72,7 @@ def replacing(path: str, read: FileState | None = None) -> Iterator[str]:
             yield temporary
         return
     place = real_path(path)
-    _require_no_checkpoint(path, place)
+    require_no_checkpoint(path)
     with _beside(path, place, compression_of(path)) as temporary:
         try:
             yield temporary
@@ -380,11 +380,11 @@ CHECKPOINT = b'{"journal":'
 """How the checkpoint file of a run begins."""
 
 
-def _require_no_checkpoint(path: str, place: str) -> None:
-    """Raise EvalSetError if the file at a place has the answers of an agent so far (evaluation/task.py)."""
+def require_no_checkpoint(path: str) -> None:
+    """Raise EvalSetError if a file has the answers of an agent so far (evaluation/task.py)."""
     with suppress(OSError):
-        if os.path.isfile(place):
-            with open(place, "rb") as file:
+        if os.path.isfile(path):
+            with open(path, "rb") as file:
                 begins = file.read(len(CHECKPOINT))
             if begins == CHECKPOINT:
                 why = "is the checkpoint file of a run, whose answers would be lost"

@@ -161,6 +161,8 @@ def _sheets(path: str, file: IO[bytes]) -> Iterator[tuple[str, Sheet]]:
     from openpyxl.worksheet._reader import FORMULA_TAG, WorkSheetParser
 
     class Parser(WorkSheetParser):  # type: ignore[misc]
+        """Gives a formula without a stored result as its text; to openpyxl such a cell is empty."""
+
         def parse_cell(self, element: Any) -> dict[str, Any]:
             cell: dict[str, Any] = super().parse_cell(element)
             if cell["value"] is None and cell["data_type"] != "str" and element.find(FORMULA_TAG) is not None:

@@ -15,7 +15,7 @@ from collections.abc import Hashable, Iterator, Mapping
 from contextlib import suppress
 
 from agent_eval_schema.errors import EvalSetError
-from agent_eval_schema.io.atomic import require_no_journal
+from agent_eval_schema.io.atomic import require_no_checkpoint, require_no_journal
 from agent_eval_schema.io.places import JOURNALS, ending_of, files_of, is_url, part_of, real_path, record_files
 from agent_eval_schema.io.source import Source
 from agent_eval_schema.io.streams import STDIN, STDOUT
@@ -42,6 +42,7 @@ def settle(
         if not out or out == STDOUT:
             continue
         require_no_journal(out)
+        require_no_checkpoint(out)
         own = _identities(out)
         for what in (taken[identity] for identity in own if identity in taken):
             if (name, what) != in_place:

@@ -177,8 +177,9 @@ NULL_PLACEHOLDER = Page(PANDAS_CSV).warning(
     "A request or response is a placeholder for a missing value (NaN, NA, null).",
     why=(
         "The agent receives the placeholder as a question, or a judge scores it; `pandas.read_csv` reads such a"
-        " cell as missing. An error of a spreadsheet, such as #REF!, is one too. The responses NA, None and null are"
-        " reported in CSV files only, which have no null: elsewhere they may be the answer."
+        " cell as missing. An error of a spreadsheet, such as #REF!, is one too, and so is a formula that none has"
+        " calculated. The responses NA, None and null are reported in CSV files only, which have no null: elsewhere"
+        " they may be the answer."
     ),
     hint="Leave the cell empty (null in JSON) if the value is missing.",
     bad=({"request": "NaN", "response": "Hello"}, {"request": "Hi", "response": "nan"}),
