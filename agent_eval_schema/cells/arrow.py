@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from base64 import b64encode
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -198,6 +199,14 @@ def _as_words(scalar: pa.Scalar) -> Any:
             return str(getattr(scalar, "value", scalar.type))
 
 
+def _text_of_bytes(value: bytes) -> str:
+    """The text in bytes; base64 where they have none, as JSON writes bytes."""
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return b64encode(value).decode()
+
+
 def plain_values(kind: pa.DataType) -> Callable[[Any], Any]:
     """The function that makes the Python values of an Arrow type JSON-like: a map is a list of pairs in Python."""
     if pa.types.is_map(kind):
@@ -207,7 +216,7 @@ def plain_values(kind: pa.DataType) -> Callable[[Any], Any]:
         item = plain_values(kind.value_type)
         return item if item is unchanged else lambda v: None if v is None else [item(x) for x in v]
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind):
-        return lambda v: v.decode("utf-8", "replace") if isinstance(v, bytes) else v
+        return lambda v: _text_of_bytes(v) if isinstance(v, bytes) else v
     if pa.types.is_struct(kind):
         fields = {f.name: plain_values(f.type) for f in kind}
         if all(f is unchanged for f in fields.values()):

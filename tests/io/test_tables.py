@@ -165,5 +165,7 @@ def test_a_column_of_one_type_has_the_text_of_its_values(value: Any, shown: str 
 
 
 def test_bytes_that_are_passed_through_are_base64() -> None:
-    converted = convert_eval_set([{"request": "a", "response": "r", "thumb": b"\x89PNG\xff"}], "databricks").data
-    assert base64.b64decode(converted["thumb"].tolist()[0]) == b"\x89PNG\xff"
+    rows = [{"request": "a", "response": "r", "thumb": b"\x89PNG\xff", "name": b"caf\xc3\xa9"}]
+    for data in (rows, pd.DataFrame(rows), pa.Table.from_pylist(rows)):
+        row = convert_eval_set(data, "vertex").data.to_dict("records")[0]
+        assert (base64.b64decode(row["thumb"]), row["name"]) == (b"\x89PNG\xff", "café")
