@@ -86,7 +86,7 @@ def _passed_through(value: Any) -> Any:
         return value
     if isinstance(value, str):
         return visible(value)
-    return str(value) if type(value).__module__.startswith("pandas.") else describe(value)
+    return str(value) if type(value).__module__.partition(".")[0] == "pandas" else describe(value)
 
 
 def _json_text(value: Any) -> bytes:
