@@ -184,7 +184,7 @@ class ScoreComparison(OfSeveral):  # numpydoc ignore=PR01
         tested = [line.units for line in lines if line.counted] or [line.units for line in lines]
         fewest, most = min(tested, default=0), max(tested, default=0)
         self._units = (f"{fewest:,} to " if fewest < most else "") + (units or Units(codes)).words(most)
-        self.remarks = [*_other_reasons(old, new), *_other_questions(old, new, pairs)]
+        self.remarks = [*_other_reasons(old, new), *(_other_questions(old, new, pairs) if key is None else ())]
 
     @property
     def summary(self) -> pd.DataFrame:
@@ -413,8 +413,9 @@ def _other_reasons(old: ScoredRows, new: ScoredRows) -> Iterator[str]:
 def _other_questions(old: ScoredRows, new: ScoredRows, pairs: MatchedRows) -> Iterator[str]:
     """How many of the rows that were matched ask something else: their IDs may have been numbered again."""
     sides = ((old._keys, pairs.old), (new._keys, pairs.new))
-    asked = [keys.questions[at] for keys, at in sides if keys is not None]
-    if len(asked) == 2 and (others := int(((asked[0] != asked[1]) & (asked[0] != 0) & (asked[1] != 0)).sum())):
+    questions = [keys.questions[at] for keys, at in sides if keys is not None]
+    known = np.all([of != 0 for of in questions], axis=0)
+    if len(questions) == 2 and (others := int(np.count_nonzero(known & (questions[0] != questions[1])))):
         yield (
             f"{others:,} of {plural(len(pairs.old), 'row')} matched by {pairs.by} have another question in the other "
             "result: if they were numbered again, set key= (--key) to a column that identifies them."
@@ -442,8 +443,9 @@ def matched_rows(old: ScoredRows, new: ScoredRows, key: str | None) -> MatchedRo
     if not problem:
         places = np.arange(old.row_count)
         return MatchedRows(places, places, BY_POSITION)
-    if all(REQUEST_ID in t and t[REQUEST_ID].notna().all() and not t[REQUEST_ID].duplicated().any() for t in tables):
-        by_id = _by_labels(*(_labels(table[REQUEST_ID]) for table in tables), by=REQUEST_ID)
+    ids = [_labels(table[REQUEST_ID]) for table in tables if REQUEST_ID in table]
+    if len(ids) == 2 and all(of.notna().all() and not of.duplicated().any() for of in ids):
+        by_id = _by_labels(*ids, by=REQUEST_ID)
         if len(by_id.old):
             return by_id
     if any(key is None or not key.questions.any() for key in keys):
@@ -492,11 +494,10 @@ _GIVE_KEY = "set key= to a column that identifies the rows, such as key='request
 def _unique(table: pd.DataFrame, key: str) -> pd.Series[Any]:
     if key not in table.columns:
         raise EvalSetError(f"no column {key!r} in the result: give one that both have, such as request_id")
-    if table[key].duplicated().any():
-        raise EvalSetError(
-            f"the column {key!r} does not identify rows: {table[key].duplicated().sum():,} repeat another"
-        )
-    return _labels(table[key])
+    labels = _labels(table[key])
+    if labels.duplicated().any():
+        raise EvalSetError(f"the column {key!r} does not identify rows: {labels.duplicated().sum():,} repeat another")
+    return labels
 
 
 def metric_change(info: MetricInfo, before: Numbers, after: Numbers, codes: Numbers, asked: bool) -> MetricComparison:

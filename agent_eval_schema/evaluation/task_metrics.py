@@ -182,7 +182,7 @@ def _custom_row(metric: CustomMetric, row: dict[str, Any]) -> tuple[dict[str, An
 def _further(value: Any) -> Any:
     """A further value of a metric as a page and a file can have it: half of an emoji, which a cut text may have, is
     replaced, and what JSON cannot have is described."""
-    if isinstance(value, int | float | np.generic) or is_absent(value):
+    if isinstance(value, int | float | np.number | np.bool_) or is_absent(value):
         return value
     try:
         plain = cleaned(msgspec.to_builtins(value, enc_hook=str))

@@ -9,6 +9,7 @@ import errno
 import hashlib
 import os
 import platform
+import re
 import secrets
 import shutil
 import stat
@@ -376,8 +377,8 @@ def require_no_journal(path: str) -> None:
         raise EvalSetError(f"{path}: is the name of a review journal, which is not overwritten: choose another path")
 
 
-CHECKPOINT = b'{"journal":'
-"""How the checkpoint file of a run begins."""
+_CHECKPOINT = re.compile(rb'\{"journal":\d+,"rows":\d+,')
+"""How the checkpoint file of a run begins; rows of a dataset may have a column `journal`."""
 
 
 def require_no_checkpoint(path: str) -> None:
@@ -385,8 +386,8 @@ def require_no_checkpoint(path: str) -> None:
     with suppress(OSError):
         if os.path.isfile(path):
             with open(path, "rb") as file:
-                begins = file.read(len(CHECKPOINT))
-            if begins == CHECKPOINT:
+                begins = file.read(64)
+            if _CHECKPOINT.match(begins):
                 why = "is the checkpoint file of a run, whose answers would be lost"
                 raise EvalSetError(f"{path}: {why}: choose another path, or delete it")
 

@@ -157,7 +157,6 @@ def _sheets(path: str, file: IO[bytes]) -> Iterator[tuple[str, Sheet]]:
     17 billion."""
     from openpyxl import load_workbook
     from openpyxl.styles.numbers import BUILTIN_FORMATS
-    from openpyxl.utils import get_column_letter
     from openpyxl.worksheet._reader import FORMULA_TAG, WorkSheetParser
 
     class Parser(WorkSheetParser):  # type: ignore[misc]
@@ -166,9 +165,8 @@ def _sheets(path: str, file: IO[bytes]) -> Iterator[tuple[str, Sheet]]:
         def parse_cell(self, element: Any) -> dict[str, Any]:
             cell: dict[str, Any] = super().parse_cell(element)
             if cell["value"] is None and cell["data_type"] != "str" and element.find(FORMULA_TAG) is not None:
-                formula = self.parse_formula(element)
-                uncalculated.append(f"{get_column_letter(cell['column'])}{cell['row']}")
-                cell["value"] = formula if isinstance(formula, str) else getattr(formula, "text", None)
+                uncalculated.append(element.get("r") or f"line {cell['row']}")
+                cell["value"] = f"={element.findtext(FORMULA_TAG) or ''}"
             return cell
 
     state = FileState.of(path)

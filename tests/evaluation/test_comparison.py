@@ -323,6 +323,15 @@ def test_an_id_is_the_same_in_every_kind_of_file(key: str | None, tmp_path: Path
         assert (found.matched_by, found.only_old, found.only_new) == (key or "position", [], [])
 
 
+def test_an_id_as_a_number_and_as_a_text_identifies_no_row() -> None:
+    rows = [{"request_id": of, "response": "1", "reference": "1"} for of in (1, "1", "2")]
+    old, new = (EvalTask(data, ["exact_match"]).evaluate() for data in (rows, rows[:2]))
+    with pytest.raises(EvalSetError, match="the column 'request_id' does not identify rows: 1 repeat another"):
+        old.compare(new, key="request_id")
+    with pytest.raises(EvalSetError, match="the results have 3 and 2 rows: set key="):
+        old.compare(new)
+
+
 def test_rows_that_were_numbered_again_are_reported() -> None:
     rows = [{"request_id": str(i), "prompt": f"q{i}", "reference": "a", "response": "a"} for i in range(5)]
     again = [{**row, "request_id": str(i)} for i, row in enumerate(rows[1:])]

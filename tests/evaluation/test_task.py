@@ -166,6 +166,8 @@ def test_the_result_of_a_run_does_not_take_the_place_of_its_answers(tmp_path: Pa
     agent = lambda text: calls.append(text) or text  # noqa: E731
     with pytest.raises(EvalSetError, match="is the checkpoint file of a run, whose answers would be lost"):
         task.evaluate(agent, journal=path, max_workers=1).write(path)
+    (dataset := tmp_path / "papers.jsonl").write_text('{"journal":1,"prompt":"a"}\n')  # a column of this name is none
+    EvalTask([{"prompt": "a"}], []).evaluate().write(dataset)
     lines = Path(path).read_bytes().splitlines(keepends=True)
     Path(path).write_bytes(b"".join([*lines[:2], b"damaged\n", *lines[3:]]))
     assert task.evaluate(agent, journal=path, max_workers=1).scores["exact_match"].tolist() == [1] * 4

@@ -218,6 +218,7 @@ def test_a_formula_without_a_stored_result_is_its_text(tmp_path: Path) -> None:
         ("<f>1+1</f><v>2</v>", "", "2"),
         ("<f>1+1</f><v></v>", "", "=1+1"),
         ('<f t="array" ref="B2">A2:A3</f><v></v>', "", "=A2:A3"),
+        ('<f t="shared" ref="B2:B3" si="0">"</f><v/>', "", '="'),  # which openpyxl cannot parse
         ("<f>IF(1,&quot;&quot;)</f><v></v>", ' t="str"', None),
     ]
     for xml, kind, expected in cells:
